@@ -1,0 +1,1 @@
+"""Questions after the fact about a corpus that stands."""

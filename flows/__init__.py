@@ -1,0 +1,1 @@
+"""Flows: the DAG, releases, training runs and the command line."""

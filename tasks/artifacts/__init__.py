@@ -1,0 +1,1 @@
+"""The formats on disk: standard library, numpy and pyarrow only."""

@@ -1,0 +1,1 @@
+"""Algorithms on text: pure functions that read and write no file."""
