@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 if TYPE_CHECKING:
     from tasks.artifacts.manifest import Entry
 
-Payload = pa.Table | np.ndarray | bytes
+Payload: TypeAlias = pa.Table | np.ndarray[Any, Any] | bytes
 Counts = dict[str, int]
 
 
@@ -66,7 +66,7 @@ class Reads(Protocol):
     def table(self, folder: str, columns: Sequence[str] | None = None, unit: str | None = None) -> pa.Table:
         """The Parquet file of `folder` for this unit (or another unit that was planned as read)."""
 
-    def array(self, folder: str, suffix: str, dtype: str, unit: str | None = None) -> np.ndarray:
+    def array(self, folder: str, suffix: str, dtype: str, unit: str | None = None) -> np.ndarray[Any, Any]:
         """A flat binary file of `folder`, memory-mapped read-only, [items]."""
 
     def path(self, folder: str, suffix: str = "", unit: str | None = None) -> Path:
@@ -102,6 +102,11 @@ class Plan(Protocol):
 
     params: Any
     root: Path
+    limit: int | None
+    fraction: float | None
+
+    def section(self, name: str) -> Mapping[str, Any]:
+        """Any section of params.yaml as plain data; what is taken from it must stand in a unit's spec."""
 
     def entries(self, folder: str) -> Mapping[str, Entry]:
         """unit name -> Entry (key, files with digests, rows, counts, origin), in manifest order."""
