@@ -28,6 +28,11 @@ def shapes(default: Any = ..., **limits: Any) -> Any:
     return Field(default, json_schema_extra={"role": "shapes"}, **limits)
 
 
+def names(default: Any = ..., **limits: Any) -> Any:
+    """A parameter that names inputs from outside; their content enters keys by digest, the name or path does not."""
+    return Field(default, json_schema_extra={"role": "names"}, **limits)
+
+
 def judges(default: Any = ..., **limits: Any) -> Any:
     """A limit that stops a step; it is in no key, a change of it judges the standing artifact again."""
     return Field(default, json_schema_extra={"role": "judges"}, **limits)
@@ -183,6 +188,8 @@ class Step:
     invariants: called on the staged artifact; yields one sentence per breach (value, limit, mend). A breach fails
         the step before anything appears.
     rows: unit -> the table that the suite's `rows` expectations see, for one part (no text in it).
+    rows_of: the folder whose units `rows` is asked for, as "filter/verdicts".
+    outside: sections of data/sources.json that the step reads: "sources", "sets", "tokenizers".
     """
 
     name: str
@@ -192,3 +199,4 @@ class Step:
     rows: Callable[[Artifact, str], pa.Table]
     rows_of: str
     invariants: Callable[[Artifact], Iterator[str]]
+    outside: tuple[str, ...] = ()

@@ -11,7 +11,8 @@
     "signals": [
       {
         "unit": "prose-0123456789abcdef",
-        "key": 64 hex,     equal keys, equal bytes
+        "key": 64 hex,     equal keys, equal bytes: digest of setting and of the contents that were read
+        "setting": 64 hex, digest of code, parameters, library versions and specification
         "files": {"signals/prose-0123456789abcdef.parquet": {"sha256": 64 hex, "bytes": 123}},
         "rows": 100,       of its Parquet file, 0 where it has none
         "counts": {"documents_in": 100},
@@ -44,6 +45,7 @@ class Entry:
     """What is known of one unit of one folder. files: path inside the artifact -> {"sha256", "bytes"}."""
 
     key: str
+    setting: str
     files: dict[str, dict[str, Any]]
     rows: int
     counts: dict[str, int]
@@ -57,6 +59,10 @@ class Entry:
     @property
     def bytes(self) -> int:
         return sum(facts["bytes"] for facts in self.files.values())
+
+    def suffixes(self) -> dict[str, str]:
+        """suffix -> path inside the artifact."""
+        return {_suffix(path): path for path in self.files}
 
 
 @dataclass(frozen=True)
@@ -141,7 +147,7 @@ def _folders(plain: dict[str, list[dict[str, Any]]]) -> dict[str, dict[str, Entr
 
 def _entry(plain: dict[str, Any]) -> Entry:
     text, number = plain["origin"]
-    return Entry(plain["key"], plain["files"], plain["rows"], plain["counts"], (text, number))
+    return Entry(plain["key"], plain["setting"], plain["files"], plain["rows"], plain["counts"], (text, number))
 
 
 def _suffix(path: str) -> str:

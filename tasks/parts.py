@@ -1,0 +1,179 @@
+"""One unit of work: its key, what its function may read, and how its files come to be.
+
+A unit is made in a worker process that gets a Job (plain data and paths), calls the folder's function and writes the
+files into a folder of their own, named by the key and renamed into place when whole. The main process then links
+them to where they belong. So a made unit is there whole or not at all, and a later run finds it by its key.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tasks.artifacts.canonical import digest, file_digest
+from tasks.artifacts.manifest import Entry
+from tasks.artifacts.tables import read_table, write_table
+from tasks.code import function_digest
+from tasks.step import Folder, Made, Payload, StepParams, Unit
+
+ENTRY = "entry.json"
+
+
+def setting(folder: Folder, params: StepParams, spec: Mapping[str, Any]) -> str:
+    """64 hex over all that shapes a unit but the contents it reads: code, parameters, library versions, spec."""
+    shown = params.model_dump(include=set(folder.shapes))
+    versions = {name: metadata.version(name) for name in folder.versions}
+    code = function_digest(folder.function)
+    return digest({"code": code, "params": shown, "versions": versions, "spec": spec})
+
+
+def unit_key(setting: str, reads: Iterable[tuple[str, str, str]]) -> str:
+    """64 hex over a setting and (folder, unit, content digest) of everything read."""
+    return digest([setting, [list(read) for read in reads]])
+
+
+class Shown:
+    """The fields of a step's params that a folder declares in `shapes`, and no other."""
+
+    def __init__(self, folder: str, fields: dict[str, Any]) -> None:
+        self.__dict__.update(fields)
+        self.__dict__["_folder"] = folder
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"folder {self._folder} reads parameter {name}, which its Folder.shapes does not list")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"parameter {name} is frozen")
+
+
+@dataclass(frozen=True)
+class FileReads:
+    """Reads over files on disk. files: folder -> unit -> suffix -> path; outside: name -> path."""
+
+    name: str
+    spec: Mapping[str, Any]
+    files: Mapping[str, Mapping[str, Mapping[str, str]]]
+    outside: Mapping[str, str]
+    before: FileReads | None = None
+
+    def table(self, folder: str, columns: Sequence[str] | None = None, unit: str | None = None) -> pa.Table:
+        return read_table(self.path(folder, ".parquet", unit), columns)
+
+    def array(self, folder: str, suffix: str, dtype: str, unit: str | None = None) -> np.ndarray[Any, Any]:
+        path = self.path(folder, suffix, unit)
+        if not path.stat().st_size:
+            return np.empty(0, dtype)
+        return np.asarray(np.memmap(path, dtype, mode="r"))
+
+    def path(self, folder: str, suffix: str = "", unit: str | None = None) -> Path:
+        if folder in self.outside:
+            return Path(self.outside[folder])
+        return Path(self.files[folder][unit or self.name][suffix])
+
+    def units(self, folder: str) -> list[str]:
+        return list(self.files[folder])
+
+    def previous(self) -> FileReads | None:
+        return self.before
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that a worker needs to make one unit. made: the folder whose child <key>/ will hold its files."""
+
+    folder: Folder
+    unit: str
+    key: str
+    setting: str
+    params: Shown
+    reads: FileReads
+    made: Path
+
+    @property
+    def home(self) -> Path:
+        return self.made / self.key
+
+
+def make(job: Job) -> str:
+    """Make the unit of `job` and leave its files and entry.json in job.home; returns the key."""
+    partial = job.made / f".{job.key}.{os.getpid()}"
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        partial.mkdir(parents=True)
+        items = [_write(job, partial, name, made) for name, made in _call(job)]
+        (partial / ENTRY).write_text(json.dumps(items), encoding="utf-8")
+        shutil.rmtree(job.home, ignore_errors=True)
+        partial.rename(job.home)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return job.key
+
+
+def made_items(home: Path, *, verify: bool = False) -> list[tuple[str, str, Entry]] | None:
+    """(folder, unit, entry) of what lies in a made folder, its files named as in `home`; None where not whole.
+
+    verify: digest every file again; for leftovers of a run that died.
+    """
+    try:
+        items = json.loads((home / ENTRY).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    made = [(item["folder"], item["unit"], Entry(**item["entry"])) for item in items]
+    if verify and not all(_sound(home, entry) for _, _, entry in made):
+        return None
+    return made
+
+
+def _call(job: Job) -> Iterator[tuple[str, Made]]:
+    """("folder/unit", Made) of the folder's function: one for a unit, one for each part where it is spread."""
+    module, _, name = job.folder.function.partition(":")
+    function = getattr(importlib.import_module(module), name)
+    if job.folder.spread:
+        yield from function(job.reads, job.params)
+    else:
+        yield f"{job.folder.name}/{job.unit}", function(job.reads, job.params)
+
+
+def _write(job: Job, home: Path, name: str, made: Made) -> dict[str, Any]:
+    folder, _, unit = name.partition("/")
+    stem = f"{folder}.{len(os.listdir(home))}"
+    schema = _schema(job.folder.function, folder)
+    files = {f"{stem}{suffix}": _put(home / f"{stem}{suffix}", made.files[suffix], schema) for suffix in made.files}
+    table = made.files.get(".parquet")
+    rows = table.num_rows if table is not None else 0
+    entry = Entry(job.key, job.setting, files, rows, dict(sorted(made.counts.items())), ("", 0))
+    return {"folder": folder, "unit": unit, "entry": asdict(entry)}
+
+
+def _schema(function: str, folder: str) -> pa.Schema | None:
+    """The schema that a function's module declares: SCHEMAS by folder, else SCHEMA."""
+    module = importlib.import_module(function.partition(":")[0])
+    schemas: Mapping[str, pa.Schema] = getattr(module, "SCHEMAS", {})
+    return schemas.get(folder, getattr(module, "SCHEMA", None))
+
+
+def _put(path: Path, payload: Payload, schema: pa.Schema | None) -> dict[str, Any]:
+    if isinstance(payload, pa.Table):
+        write_table(path, payload, payload.schema if schema is None else schema)
+    elif isinstance(payload, np.ndarray) and path.suffix == ".npy":
+        np.save(path, payload, allow_pickle=False)
+    else:
+        path.write_bytes(memoryview(payload).cast("B") if len(payload) else b"")
+    return {"sha256": file_digest(path), "bytes": path.stat().st_size}
+
+
+def _sound(home: Path, entry: Entry) -> bool:
+    return all(
+        (home / name).is_file() and file_digest(home / name) == facts["sha256"] for name, facts in entry.files.items()
+    )
