@@ -112,12 +112,22 @@ def make(job: Job) -> str:
         partial.mkdir(parents=True)
         items = [_write(job, partial, name, made) for name, made in _call(job)]
         (partial / ENTRY).write_text(json.dumps(items), encoding="utf-8")
-        shutil.rmtree(job.home, ignore_errors=True)
-        partial.rename(job.home)
+        _put_in_place(partial, job.home)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
     return job.key
+
+
+def _put_in_place(partial: Path, home: Path) -> None:
+    """A dying run's worker may put the same unit there at the same moment: equal keys hold equal bytes."""
+    shutil.rmtree(home, ignore_errors=True)
+    try:
+        partial.rename(home)
+    except OSError:
+        if not (home / ENTRY).is_file():
+            raise
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def made_items(home: Path, *, verify: bool = False) -> list[tuple[str, str, Entry]] | None:
@@ -151,7 +161,7 @@ def _write(job: Job, home: Path, name: str, made: Made) -> dict[str, Any]:
     schema = _schema(job.folder.function, folder)
     files = {f"{stem}{suffix}": _put(home / f"{stem}{suffix}", made.files[suffix], schema) for suffix in made.files}
     table = made.files.get(".parquet")
-    rows = table.num_rows if table is not None else 0
+    rows = table.num_rows if isinstance(table, pa.Table) else 0
     entry = Entry(job.key, job.setting, files, rows, dict(sorted(made.counts.items())), ("", 0))
     return {"folder": folder, "unit": unit, "entry": asdict(entry)}
 
@@ -169,7 +179,7 @@ def _put(path: Path, payload: Payload, schema: pa.Schema | None) -> dict[str, An
     elif isinstance(payload, np.ndarray) and path.suffix == ".npy":
         np.save(path, payload, allow_pickle=False)
     else:
-        path.write_bytes(memoryview(payload).cast("B") if len(payload) else b"")
+        path.write_bytes(payload.tobytes() if isinstance(payload, np.ndarray) else payload)
     return {"sha256": file_digest(path), "bytes": path.stat().st_size}
 
 

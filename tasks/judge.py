@@ -1,0 +1,41 @@
+"""The judges of an artifact: its step's invariants, then its suite of expectations."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from tasks.artifacts.canonical import digest
+from tasks.errors import ExpectationError, InvariantError
+from tasks.project import Project
+from tasks.step import Artifact, Step, StepParams
+
+BREACHES_SHOWN = 5
+
+
+def judge(step: Step, artifact: Artifact, project: Project) -> list[str]:
+    """Raise InvariantError or ExpectationError where the artifact must not appear; returns the suite's warnings."""
+    breaches = list(islice(step.invariants(artifact), BREACHES_SHOWN))
+    if breaches:
+        raise InvariantError(f"{step.name} breaks a promise: " + " | ".join(breaches))
+    from tasks.validate import validate
+
+    docs = project.report(step.name).parent / "docs"
+    found = validate(step, artifact, project.suite(step.name), docs)
+    if not found.success:
+        raise ExpectationError(
+            f"{step.name} fails its suite: " + " | ".join(found.failures),
+            f"correct the data, or loosen {project.suite(step.name)}; what stood before still stands",
+        )
+    return list(found.warnings)
+
+
+def judge_digest(step: Step, params: StepParams, project: Project) -> str:
+    """64 hex over every limit that judges the step: its params that judge, and its suite."""
+    from tasks.validate import suite_digest
+
+    judging = {
+        name
+        for name, info in type(params).model_fields.items()
+        if isinstance(info.json_schema_extra, dict) and info.json_schema_extra.get("role") == "judges"
+    }
+    return digest({"params": params.model_dump(include=judging), "suite": suite_digest(project.suite(step.name))})

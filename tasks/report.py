@@ -1,0 +1,58 @@
+"""reports/<step>.json: the counts of an artifact, as DVC metrics and for the funnel.
+
+{
+  "totals": {"documents_in": 100, ...},                    over the whole artifact
+  "by": {"rule": {"too_short": {"dropped": 3}}, ...},      by the dimensions that the counts name
+  "sources": {"prose": {"documents_in": 40, ...}, ...}     by source
+}
+Functions of the manifest alone: no clock, no host.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from tasks.artifacts.canonical import pretty
+from tasks.artifacts.manifest import Manifest
+from tasks.project import Project
+
+
+def totals(manifest: Manifest) -> dict[str, int]:
+    """measure, or "measure|dimension=member", -> its sum over every unit of every folder."""
+    counted: Counter[str] = Counter()
+    for units in manifest.folders.values():
+        for entry in units.values():
+            counted.update(entry.counts)
+    return dict(sorted(counted.items()))
+
+
+def summary(manifest: Manifest) -> dict[str, Any]:
+    """The report as plain data; see the module's docstring."""
+    counts = totals(manifest)
+    report: dict[str, Any] = {"totals": {name: n for name, n in counts.items() if "|" not in name}, "by": {}}
+    for name, number in counts.items():
+        measure, _, rest = name.partition("|")
+        if rest:
+            dimension, _, member = rest.partition("=")
+            report["by"].setdefault(dimension, {}).setdefault(member, {})[measure] = number
+    report["sources"] = _by_source(manifest)
+    return report
+
+
+def write_report(project: Project, manifest: Manifest) -> None:
+    path = project.report(manifest.step)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    partial.write_text(pretty(summary(manifest)), encoding="utf-8")
+    partial.replace(path)
+
+
+def _by_source(manifest: Manifest) -> dict[str, dict[str, int]]:
+    counted: dict[str, Counter[str]] = {}
+    for units in manifest.folders.values():
+        for unit, entry in units.items():
+            plain = {name: number for name, number in entry.counts.items() if "|" not in name}
+            if "-" in unit or "/" in unit:
+                counted.setdefault(unit.replace("/", "-").split("-")[0], Counter()).update(plain)
+    return {source: dict(sorted(numbers.items())) for source, numbers in sorted(counted.items())}

@@ -1,0 +1,34 @@
+"""Writes data/sources.json and data/code.json: what DVC's stages depend on besides each other's artifacts.
+
+data/sources.json: what tasks.sources.scan found. data/code.json: {step: digest of the code of its folders}.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tasks.artifacts.canonical import pretty
+from tasks.code import step_digest
+from tasks.pipeline import STEPS
+from tasks.project import Project
+from tasks.sources import scan
+
+
+def write_sources(project: Project) -> None:
+    """Write both files where their content differs from what stands."""
+    project.data.mkdir(parents=True, exist_ok=True)
+    _write(project.data / "sources.json", pretty(scan(project)))
+    _write(project.data / "code.json", pretty(code_digests()))
+
+
+def code_digests() -> dict[str, str]:
+    """step -> 64 hex over the code that shapes its folders."""
+    return {name: step_digest(folder.function for folder in step.folders) for name, step in STEPS.items()}
+
+
+def _write(path: Path, text: str) -> None:
+    if path.is_file() and path.read_text(encoding="utf-8") == text:
+        return
+    partial = path.with_suffix(".partial")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)
