@@ -117,8 +117,11 @@ class Build:
         reads = [(read, name, self.entries(read)[name].content) for read, name in unit.reads]
         fields = {name: getattr(self.params, name) for name in folder.shapes}
         files = FileReads(unit.name, unit.spec, self._files(unit), unit.files, self._before(folder, unit, own))
-        home = self.staging / "made" / folder.name
-        return Job(folder, unit.name, unit_key(own, reads), own, Shown(folder.name, fields), files, home)
+        made = self.staging / "made" / folder.name
+        shown = Shown(folder.name, fields)
+        return Job(
+            folder.name, folder.function, folder.spread, unit.name, unit_key(own, reads), own, shown, files, made
+        )
 
     def entries(self, folder: str) -> Mapping[str, Entry]:
         """unit -> Entry of "step/folder": of an input, or of this step as far as it is staged."""

@@ -2,8 +2,9 @@
 
 Comments, docstrings and blank space are blanked first, so that only what can change bytes changes the digest. Imports
 are followed in the source text (also those inside functions), never by executing it. Not followed: blocks under
-`if TYPE_CHECKING`, and a package's __init__ unless it is imported by name, since it only wires. A module that reads a
-data file of ours names it in a constant DATA_FILES = ("name.json",), relative to itself.
+`if TYPE_CHECKING`; a package's __init__ unless it is imported by name, since it only wires; and the two modules of
+declarations in NOT_FOLLOWED, which shape no byte. A module that reads a data file of ours names it in a constant
+DATA_FILES = ("name.json",), relative to itself.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 from tasks.artifacts.canonical import digest
 
 FIRST_PARTY = "tasks"
+NOT_FOLLOWED = frozenset({"tasks.step", "tasks.errors"})
 HOUSE = Path(__file__).parent.parent
 
 
@@ -34,7 +36,7 @@ def modules_of(module: str) -> list[str]:
     ahead = [module]
     while ahead:
         name = ahead.pop()
-        if name not in reached:
+        if name not in reached and name not in NOT_FOLLOWED:
             reached.add(name)
             ahead.extend(_imports(name, _stamp(name)))
     return sorted(reached)
@@ -50,9 +52,9 @@ def blanked(source: str) -> str:
 
 def _source_digest(module: str) -> str:
     path = _path(module)
-    text = blanked(path.read_text(encoding="utf-8"))
-    data = [(path.parent / name).read_bytes() for name in _data_files(text)]
-    return digest([text, [hashlib.sha256(item).hexdigest() for item in data]])
+    source = path.read_text(encoding="utf-8")
+    data = [(path.parent / name).read_bytes() for name in _data_files(source)]
+    return digest([blanked(source), [hashlib.sha256(item).hexdigest() for item in data]])
 
 
 def _path(module: str) -> Path:

@@ -50,7 +50,8 @@ class Shown:
         self.__dict__["_folder"] = folder
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"folder {self._folder} reads parameter {name}, which its Folder.shapes does not list")
+        folder = self.__dict__.get("_folder")
+        raise AttributeError(f"folder {folder} reads parameter {name}, which its Folder.shapes does not list")
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"parameter {name} is frozen")
@@ -91,7 +92,9 @@ class FileReads:
 class Job:
     """All that a worker needs to make one unit. made: the folder whose child <key>/ will hold its files."""
 
-    folder: Folder
+    folder: str
+    function: str
+    spread: bool
     unit: str
     key: str
     setting: str
@@ -147,18 +150,18 @@ def made_items(home: Path, *, verify: bool = False) -> list[tuple[str, str, Entr
 
 def _call(job: Job) -> Iterator[tuple[str, Made]]:
     """("folder/unit", Made) of the folder's function: one for a unit, one for each part where it is spread."""
-    module, _, name = job.folder.function.partition(":")
+    module, _, name = job.function.partition(":")
     function = getattr(importlib.import_module(module), name)
-    if job.folder.spread:
+    if job.spread:
         yield from function(job.reads, job.params)
     else:
-        yield f"{job.folder.name}/{job.unit}", function(job.reads, job.params)
+        yield f"{job.folder}/{job.unit}", function(job.reads, job.params)
 
 
 def _write(job: Job, home: Path, name: str, made: Made) -> dict[str, Any]:
     folder, _, unit = name.partition("/")
-    stem = f"{folder}.{len(os.listdir(home))}"
-    schema = _schema(job.folder.function, folder)
+    stem = f"{folder}-{len(os.listdir(home))}"
+    schema = _schema(job.function, folder)
     files = {f"{stem}{suffix}": _put(home / f"{stem}{suffix}", made.files[suffix], schema) for suffix in made.files}
     table = made.files.get(".parquet")
     rows = table.num_rows if isinstance(table, pa.Table) else 0
