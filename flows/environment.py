@@ -1,8 +1,8 @@
 """The process's environment, settled before Prefect, DVC or Great Expectations is imported.
 
-In: os.environ. Out: os.environ with every analytics switch off, and on demand Prefect's home inside the project and this
-interpreter's folder first on PATH. What somebody has set already is kept, but for the switches. It imports nothing of ours
-and starts nothing.
+In: os.environ. Out: os.environ with every analytics switch off, and on demand Prefect's home inside the
+project and this interpreter's folder first on PATH. What somebody has set already is kept, but for the
+switches. It imports nothing of ours and starts nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ STARTUP_SECONDS = "240"
 
 
 def opt_out() -> None:
-    """Turn off what would call home, and give Prefect's embedded server time to start. Done on importing flows."""
+    """Turn off what would call home, and give Prefect's embedded server time to start.
+
+    Done on importing flows.
+    """
     os.environ.update(SWITCHES)
     os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", STARTUP_SECONDS)
 

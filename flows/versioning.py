@@ -1,7 +1,8 @@
 """DVC and git as commands: what of them the flows need, each call one function.
 
-In: the project's root. Out: dvc.lock, the remote, one commit and one tag; or an error that says what to do. Both run as
-processes of their own (0.5 CPU seconds a call of DVC), as DVC promises no Python interface for committing or pushing.
+In: the project's root. Out: dvc.lock, the remote, one commit and one tag; or an error that says what to do.
+Both run as processes of their own (0.5 CPU seconds a call of DVC), as DVC promises no Python interface for
+committing or pushing.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ class GitError(GristmillError):
 
 
 def dvc(root: Path, *words: str) -> str:
-    """`dvc WORDS` in `root`; its standard output. Waits up to 16 s while another dvc works; raises DvcError."""
+    """`dvc WORDS` in `root`; its standard output. Waits up to 16 s while another dvc works.
+
+    Raises DvcError.
+    """
     for tries_left in reversed(range(BUSY_TRIES)):
         done = _run(root, [sys.executable, "-m", "dvc", *words])
         if done.returncode == 0:
@@ -41,7 +45,9 @@ def dvc(root: Path, *words: str) -> str:
         if not (tries_left and any(sign in said for sign in BUSY_SIGNS)):
             break
         time.sleep(BUSY_SECONDS)
-    raise DvcError(f"dvc {words[0]} failed: {_last_line(said)}", f"run `dvc {' '.join(words)}` to see all it says")
+    raise DvcError(
+        f"dvc {words[0]} failed: {_last_line(said)}", f"run `dvc {' '.join(words)}` to see all it says"
+    )
 
 
 def has_dvc(root: Path) -> bool:
@@ -80,7 +86,9 @@ def git(root: Path, *words: str) -> str:
 
 def _run(root: Path, words: list[str]) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(words, cwd=root, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        return subprocess.run(
+            words, cwd=root, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+        )
     except FileNotFoundError:
         raise GitError(f"{words[0]} is not installed", "install it and run again") from None
 

@@ -1,0 +1,144 @@
+"""What each command does once its arguments are known: call, then show as a table or as JSON.
+
+In: what was asked. Out: text. Each action imports what it needs, so that none pays for another.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flows import show
+from tasks.project import Project
+
+if TYPE_CHECKING:
+    from flows.cli import Asked
+
+
+def init(asked: Asked, directory: Path, source: Path | None) -> None:
+    from flows.init import init as lay
+
+    laid = lay(asked.root / directory, source and asked.root / source)
+    if asked.json:
+        return show.as_json(laid)
+    return show.line(f"laid a corpus in {directory}; next: [bold]gristmill -C {directory} build[/]")
+
+
+def build(asked: Asked, until: str | None, workers: int | None, force: list[str]) -> None:
+    built = run_build(asked, until, workers, force)
+    if asked.json:
+        return show.as_json(built)
+    show.funnel(built["funnel"])
+    cached = sum(step["cached"] for step in built["steps"])
+    show.line(f"{len(built['steps'])} steps stand, {cached} of them cached")
+    return show.line(
+        f"fingerprint [bold]{built['fingerprint']}[/]" if built["fingerprint"] else f"stopped after {until}"
+    )
+
+
+def run_build(asked: Asked, until: str | None, workers: int | None, force: list[str]) -> dict[str, Any]:
+    """The flow build_corpus, with its progress shown; what it returns."""
+    Project(asked.root).recipe()  # a folder that is no project should not wait for Prefect to be told so
+    with show.shown(quiet=asked.json):
+        from flows.corpus import build_corpus
+
+        return build_corpus(str(asked.root), until, workers, force)
+
+
+def build_small(
+    asked: Asked, until: str | None, workers: int | None, limit: int | None, fraction: float | None
+) -> None:
+    from flows import small
+
+    with show.shown(quiet=asked.json):
+        built = small.build_small(small.small_project(asked.root, limit, fraction), until, workers)
+    if asked.json:
+        return show.as_json(built)
+    rows = [
+        (row["step"], row["outcome"], show.seconds(row["seconds"]), show.size(row["bytes"]))
+        for row in built["steps"]
+    ]
+    show.table(
+        f"Small run in {built['tree']}", ("step", "outcome", "time", "disk"), rows, right=("time", "disk")
+    )
+    whole = built["projected"]
+    time = show.seconds(whole["seconds"]) if whole["seconds"] is not None else "unknown (it stood already)"
+    return show.line(
+        f"the whole, {show.size(whole['raw_bytes'])} of raw text: about {time} and {show.size(whole['bytes'])}"
+    )
+
+
+def status(asked: Asked, with_bytes: bool) -> None:
+    from flows.standing import statuses
+
+    rows = statuses(Project(asked.root), with_bytes)
+    show.as_json(rows) if asked.json else show.statuses(rows, with_bytes)
+
+
+def release(asked: Asked, name: str) -> None:
+    from flows.release import release as make
+
+    with show.shown(quiet=asked.json):
+        released = make(asked.root, name)
+    if asked.json:
+        return show.as_json(released)
+    show.line(
+        f"released [bold]{name}[/]" if released.new else f"release {name} is there already: nothing to do"
+    )
+    return show.line(f"fingerprint {released.fingerprint}\npin {released.pin.relative_to(asked.root)}")
+
+
+def verify(asked: Asked, pin: str | None) -> None:
+    from flows.standing import verified_artifacts, verified_pin
+
+    rows = [verified_pin(asked.root, pin)] if pin else verified_artifacts(Project(asked.root))
+    if asked.json:
+        return show.as_json(rows)
+    for row in rows:
+        what = row.get("step") or f"pin {row['name']}"
+        show.line(
+            f"{what}: {row['files']} files, {show.size(row['bytes'])}, as {row['fingerprint'][:16]} names them"
+        )
+    return None if rows else show.line("nothing stands yet; gristmill build")
+
+
+def train(asked: Asked, pin: str, steps: int | None, again: bool) -> None:
+    from flows.train import train_or_find
+
+    with show.shown(quiet=asked.json):
+        run = train_or_find(asked.root, pin, steps, again)
+    if asked.json:
+        return show.as_json(run)
+    return show.run(run)
+
+
+def fetch(asked: Asked, pin: str) -> None:
+    from flows.fetch import fetch as lay
+
+    folder = lay(asked.root, pin)
+    show.as_json({"pin": folder}) if asked.json else show.line(
+        f"pin {folder.relative_to(asked.root)} lies there, verified"
+    )
+
+
+def unlock(asked: Asked) -> None:
+    from tasks.locks import unlock as forget
+
+    record = forget(Project(asked.root).state)
+    if asked.json:
+        return show.as_json(record)
+    return show.line(
+        f"forgot the lock of pid {record['pid']} on {record['host']}" if record else "no lock is held"
+    )
+
+
+def train_tokenizer(asked: Asked, name: str) -> None:
+    from flows.tokenizer import train_tokenizer as make
+
+    with show.waiting(f"training tokenizer {name}", quiet=asked.json):
+        card = make(asked.root, name)
+    if asked.json:
+        return show.as_json(card)
+    return show.line(
+        f"tokenizers/{name}: {card['vocab_size']:,} pieces, sha256 {card['sha256'][:16]}; commit it to git"
+    )
