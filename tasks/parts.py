@@ -29,12 +29,18 @@ from tasks.step import Folder, Made, Payload, StepParams, Unit
 ENTRY = "entry.json"
 
 
-def setting(folder: Folder, params: StepParams, spec: Mapping[str, Any]) -> str:
-    """64 hex over all that shapes a unit but the contents it reads: code, parameters, library versions, spec."""
-    shown = params.model_dump(include=set(folder.shapes))
-    versions = {name: metadata.version(name) for name in folder.versions}
-    code = function_digest(folder.function)
-    return digest({"code": code, "params": shown, "versions": versions, "spec": spec})
+def ingredients(folder: Folder, params: StepParams) -> dict[str, Any]:
+    """What shapes every unit of a folder, by name: the digest of its code, its parameters, library versions."""
+    return {
+        "code": function_digest(folder.function),
+        "params": params.model_dump(include=set(folder.shapes)),
+        "versions": {name: metadata.version(name) for name in folder.versions},
+    }
+
+
+def setting(ingredients: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
+    """64 hex over all that shapes a unit but the contents it reads: the folder's ingredients and the unit's spec."""
+    return digest({**ingredients, "spec": spec})
 
 
 def unit_key(setting: str, reads: Iterable[tuple[str, str, str]]) -> str:

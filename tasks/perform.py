@@ -73,13 +73,13 @@ def perform(
 
 def recipe_key(step: Step, project: Project) -> str:
     """64 hex: what the step's artifact must have as its recipe to be up to date."""
-    return Build.begin(step, project).recipe
+    return Build.begin(step, project).recipe_key
 
 
 def _standing(build: Build) -> Manifest | None:
     """The manifest of the artifact that stands, if its recipe is the wanted one and its files hold."""
     manifest = build.standing
-    if manifest is None or manifest.recipe != build.recipe:
+    if manifest is None or manifest.recipe_key != build.recipe_key:
         return None
     if not stamp_holds(read_stamp(build.stamp), build.home, manifest):
         if any(True for _ in manifest.verify(build.home)):
@@ -111,7 +111,7 @@ def _built(build: Build, workers: int, cluster: str | None, force: bool, progres
     artifact = Staged.staged(build)
     warnings = judge(build.step, artifact, build.project)
     _sources_unchanged(build)
-    manifest = Manifest(build.step.name, build.recipe, build.inputs, build.folders)
+    manifest = Manifest(build.step.name, build.recipe, build.folders)
     manifest.write(build.tree)
     publish(build.tree, build.home)
     write_stamp(build.stamp, build.home, manifest, judge_digest(build.step, build.params, build.project))

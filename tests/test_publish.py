@@ -61,7 +61,7 @@ def test_a_stamp_sees_edits_strays_and_losses(tmp_path):
     (home / "signals").mkdir(parents=True)
     (home / "signals" / "x.parquet").write_bytes(b"abc")
     entry = Entry("k", "s", {"signals/x.parquet": {"sha256": "0", "bytes": 3}}, 1, {}, ("", 0))
-    manifest = Manifest("filter", "r", {}, {"signals": {"x": entry}})
+    manifest = Manifest("filter", {}, {"signals": {"x": entry}})
     manifest.write(home)
     stamp = tmp_path / "stamp.json"
     publish.write_stamp(stamp, home, manifest, "judges")

@@ -4,9 +4,15 @@
   "format": 1,
   "step": "filter",
   "content": 64 hex,       SHA-256 over the files alone: canonical JSON of [path, sha256] pairs, sorted by path
-  "recipe": 64 hex,        digest of the parameters that shape, code, versions and fingerprints of the inputs
+  "recipe": {
+    "step": "filter",
+    "folders": {"signals": {"code": 64 hex, "params": {...}, "versions": {...}}, ...},
+    "inputs": {"normalize": fingerprint, ...},
+    "outside": {"sources": 64 hex, ...},       digests of what was read from outside
+    "small": [limit, fraction]                 [null, null] but for a small run
+  },
+  "recipe_key": 64 hex,    digest of recipe
   "fingerprint": 64 hex,   digest of content and recipe: a Merkle root, as recipe holds the inputs' fingerprints
-  "inputs": {"normalize": fingerprint, ...},
   "folders": {
     "signals": [
       {
@@ -80,8 +86,7 @@ class Mismatch:
 @dataclass(frozen=True)
 class Manifest:
     step: str
-    recipe: str
-    inputs: dict[str, str]
+    recipe: dict[str, Any]
     folders: dict[str, dict[str, Entry]]
 
     @property
@@ -92,11 +97,21 @@ class Manifest:
 
     @property
     def content(self) -> str:
+        """64 hex over the files alone."""
         return digest([[path, facts["sha256"]] for path, facts in self.files.items()])
 
     @property
     def fingerprint(self) -> str:
         return digest({"content": self.content, "recipe": self.recipe})
+
+    @property
+    def recipe_key(self) -> str:
+        return digest(self.recipe)
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """step -> fingerprint of the artifact that was read."""
+        return dict(self.recipe.get("inputs", {}))
 
     @property
     def bytes(self) -> int:
@@ -121,8 +136,8 @@ class Manifest:
             "step": self.step,
             "content": self.content,
             "recipe": self.recipe,
+            "recipe_key": self.recipe_key,
             "fingerprint": self.fingerprint,
-            "inputs": self.inputs,
             "folders": {
                 name: [{"unit": unit} | vars(entry) for unit, entry in units.items()]
                 for name, units in self.folders.items()
@@ -134,7 +149,7 @@ class Manifest:
         """The manifest of the artifact in `folder`; None where there is none that holds together."""
         try:
             plain = json.loads((folder / FILE).read_text(encoding="utf-8"))
-            manifest = cls(plain["step"], plain["recipe"], plain["inputs"], _folders(plain["folders"]))
+            manifest = cls(plain["step"], plain["recipe"], _folders(plain["folders"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None
         sound = plain.get("format") == FORMAT and plain.get("fingerprint") == manifest.fingerprint
