@@ -109,7 +109,17 @@ def split_words(texts: pa.Array | pa.ChunkedArray) -> Words:
 
 
 def text_buffers(texts: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
-    """(offsets int64 [D + 1], data uint8) of a column of strings; no copy of one chunk of large_string.
+    """(offsets int64 [D + 1], data uint8) of a column of strings, made one by `one_array`."""
+    texts = one_array(texts)
+    if not len(texts):
+        return np.zeros(1, np.int64), np.zeros(0, np.uint8)
+    _, offsets, data = texts.buffers()
+    offsets_D1 = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    return offsets_D1, np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+
+
+def one_array(texts: pa.Array | pa.ChunkedArray) -> pa.LargeStringArray:
+    """A column of strings as one array of large_string without nulls; no copy where it is that already.
 
     Nulls become empty texts: Arrow lets their slots cover bytes that mean nothing.
     """
@@ -118,12 +128,8 @@ def text_buffers(texts: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, np.ndar
     if texts.null_count:
         texts = pc.fill_null(texts, "")
     if isinstance(texts, pa.ChunkedArray):
-        texts = texts.chunk(0) if texts.num_chunks == 1 else texts.combine_chunks()
-    if not len(texts):
-        return np.zeros(1, np.int64), np.zeros(0, np.uint8)
-    _, offsets, data = texts.buffers()
-    offsets_D1 = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    return offsets_D1, np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+        return texts.chunk(0) if texts.num_chunks == 1 else texts.combine_chunks()
+    return texts
 
 
 @cache
