@@ -65,8 +65,13 @@ class Made:
 class Reads(Protocol):
     """What a unit's function reads: the files of its own unit, by "step/folder", opened only when asked for."""
 
-    name: str
-    spec: Mapping[str, Any]
+    @property
+    def name(self) -> str:
+        """The unit's name."""
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """What the plan gave beyond files."""
 
     def table(self, folder: str, columns: Sequence[str] | None = None, unit: str | None = None) -> pa.Table:
         """The Parquet file of `folder` for this unit (or another unit that was planned as read)."""
@@ -105,10 +110,21 @@ class Unit:
 class Plan(Protocol):
     """What a planner may ask: entries of input folders and of this step's earlier folders, and the sources."""
 
-    params: Any
-    root: Path
-    limit: int | None
-    fraction: float | None
+    @property
+    def params(self) -> Any:
+        """The step's checked section of params.yaml."""
+
+    @property
+    def root(self) -> Path:
+        """The project's folder."""
+
+    @property
+    def limit(self) -> int | None:
+        """Documents of each source that a small run takes; None for all."""
+
+    @property
+    def fraction(self) -> float | None:
+        """Share of each source that a small run takes; None for all."""
 
     def section(self, name: str) -> Mapping[str, Any]:
         """Any section of params.yaml as plain data; what is taken from it must stand in a unit's spec."""
@@ -169,7 +185,9 @@ class Folder:
 class Artifact(Protocol):
     """A step's artifact, staged but not yet published, as invariants and profiles see it."""
 
-    params: Any
+    @property
+    def params(self) -> Any:
+        """The step's checked section of params.yaml."""
 
     def units(self, folder: str) -> list[str]:
         """Unit names of `folder` ("step/folder") in manifest order."""
