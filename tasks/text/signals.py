@@ -39,7 +39,7 @@ def measure_texts(texts: pa.Array | pa.ChunkedArray) -> dict[str, np.ndarray]:
 
 
 def _slices(column: pa.LargeStringArray) -> Iterator[tuple[int, int]]:
-    """[start, stop) of rows that hold about SLICE_BYTES together; at least one slice, and a row a slice if any."""
+    """[start, stop) of rows that hold about SLICE_BYTES together: at least one slice, of a row if any."""
     offsets_D1, _ = text_buffers(column)
     start, rows = 0, len(column)
     while start < rows or rows == 0:
