@@ -1,0 +1,45 @@
+# The two commands a newcomer needs: `make demo` runs the main job, `make test` passes the tests.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(CURDIR)/$(VENV)/bin
+export PATH := $(BIN):$(PATH)
+SOURCES := flows tasks training audit
+
+.PHONY: demo test test-long test-gpu check bench install kill-demo clean help
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+install: $(VENV)/.installed ## .venv with the tested versions (about 2.5 GB, once)
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --constraint constraints.txt
+	touch $@
+
+demo: install ## build, release and train on the texts this machine has, in ./demo
+	gristmill demo
+
+test: install ## every test that takes under 12 minutes together on two cores
+	python -m pytest -n 2 --dist loadgroup -m "not long and not gpu"
+
+test-long: install ## what takes longer: kill -9 at random moments, millions of documents
+	python -m pytest -m long
+
+test-gpu: install ## what needs a CUDA device
+	python -m pytest -m gpu
+
+check: install ## formatting, lint, types and who may import whom
+	ruff format --check .
+	ruff check .
+	mypy
+	lint-imports
+
+bench: install ## speeds as ratios against peers or limits, one JSON line each
+	python -m benchmarks
+
+kill-demo: install ## ten kill -9 at random moments of a build of ./demo's recipe, then one run to the end
+	python -m tests.kill_demo
+
+clean: ## what `make demo` and the tests leave behind
+	rm -rf demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
