@@ -198,6 +198,9 @@ class Artifact(Protocol):
     def counts(self, folder: str) -> Mapping[str, Counts]:
         """unit name -> counts of `folder`."""
 
+    def path(self, folder: str, suffix: str, unit: str) -> Path:
+        """Where a unit's file lies."""
+
 
 @dataclass(frozen=True)
 class Step:

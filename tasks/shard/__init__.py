@@ -1,0 +1,146 @@
+"""The step shard: each group of pack as files that a GPU's loader maps. This module wires; see the modules
+beside it.
+
+In: tokenize and pack. Out: data/shard/<source>/<split>/shard_00000.{bin,idx,starts.npy,stops.npy} and
+tokenizer.json. Shards are numbered within source and split in the order of the corpus. A number is in no key:
+a group that comes in between renames the shards behind it, their bytes are carried over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+
+from tasks.artifacts.shards import ShardError, ShardReader
+from tasks.errors import InvariantError
+from tasks.step import Artifact, Folder, Plan, Step, StepParams, Unit
+
+TOKENS, TOKENIZER = "tokenize/tokens", "tokenize/tokenizer"
+SPLITS, PIECES, SEQUENCES = "pack/splits", "pack/pieces", "pack/sequences"
+STREAM, BOUNDS = "shard/stream", "shard/sequences"
+
+
+class ShardParams(StepParams):
+    """Section shard of params.yaml: nothing to choose, groups and dtype are settled before."""
+
+
+def plan_stream(plan: Plan, folder: Folder) -> list[Unit]:
+    """A unit for each group, named <source>/<split>/shard_<number>; it reads its parts' ids."""
+    parts = _parts(plan)
+    return [
+        Unit(
+            name,
+            ((TOKENIZER, "tokenizer"), (PIECES, group), *((TOKENS, part) for part in parts[group])),
+            {"group": group},
+            origin=(name.rpartition("/")[0], number),
+        )
+        for name, group, number in _numbered(plan)
+    ]
+
+
+def plan_sequences(plan: Plan, folder: Folder) -> list[Unit]:
+    """A unit for each group, named as in the folder stream."""
+    return [
+        Unit(name, ((SEQUENCES, group),), {"group": group}, origin=(name.rpartition("/")[0], number))
+        for name, group, number in _numbered(plan)
+    ]
+
+
+def invariants(artifact: Artifact) -> Iterator[str]:
+    """Every token of pack lies in a shard, every shard opens, and its sequences are those of pack."""
+    taken = sum(counts["tokens_in"] for counts in artifact.counts(PIECES).values())
+    held = sum(counts["tokens"] for counts in artifact.counts(STREAM).values())
+    if taken != held:
+        yield f"pack took {taken} tokens in, the shards hold {held}"
+    packed = sum(counts["tokens_packed"] for counts in artifact.counts(SEQUENCES).values())
+    covered = sum(counts["tokens_covered"] for counts in artifact.counts(BOUNDS).values())
+    if packed != covered:
+        yield f"pack packed {packed} tokens, the sequences of the shards cover {covered}"
+    bounds = artifact.counts(BOUNDS)
+    for unit, counts in artifact.counts(STREAM).items():
+        yield from _breaches(artifact, unit, counts["tokens"], bounds[unit]["sequences"])
+
+
+def rows(artifact: Artifact, unit: str) -> pa.Table:
+    """One row, the shard: source, split, shard, tokens, sequences, bytes (of its .bin), documents."""
+    stream, bounds = artifact.counts(STREAM)[unit], artifact.counts(BOUNDS)[unit]
+    source, split, shard = unit.split("/")
+    row = {"source": source, "split": split, "shard": shard, "tokens": stream["tokens"]}
+    row |= {"sequences": bounds["sequences"], "bytes": stream["bytes"], "documents": stream["documents"]}
+    return pa.Table.from_pylist([row])
+
+
+def _breaches(artifact: Artifact, unit: str, tokens: int, sequences: int) -> Iterator[str]:
+    path: Path = artifact.path(STREAM, ".bin", unit)
+    try:
+        shard = ShardReader(path.parent, path.stem)
+        shard.index.verify()
+    except ShardError as error:
+        yield str(error)
+        return
+    found = (len(shard.tokens), len(shard))
+    if found != (tokens, sequences):
+        yield f"{unit}: counted {tokens} tokens and {sequences} sequences, it holds {found[0]} and {found[1]}"
+
+
+def _numbered(plan: Plan) -> Iterator[tuple[str, str, int]]:
+    """(unit name, group, number) of every group, in the order of pack."""
+    numbers: dict[tuple[str, ...], int] = {}
+    for group in plan.entries(PIECES):
+        place = tuple(group.split("-")[:2])
+        number = numbers.get(place, 0)
+        numbers[place] = number + 1
+        yield f"{place[0]}/{place[1]}/shard_{number:05d}", group, number
+
+
+def _parts(plan: Plan) -> dict[str, list[str]]:
+    """group -> its parts: a group is a run of the parts with tokens of its split, and counts them."""
+    left: dict[tuple[str, ...], Iterator[str]] = {}
+    found = {}
+    for group, entry in plan.entries(PIECES).items():
+        place = tuple(group.split("-")[:2])
+        if place not in left:
+            left[place] = iter(_with_tokens(plan, *place))
+        found[group] = list(islice(left[place], entry.counts["parts"]))
+        if len(found[group]) != entry.counts["parts"]:
+            raise InvariantError(f"pack/splits lacks parts of {group}", "build pack again with --force")
+    return found
+
+
+def _with_tokens(plan: Plan, source: str, split: str) -> list[str]:
+    entries = plan.entries(SPLITS).items()
+    return [
+        name
+        for name, entry in entries
+        if name.split("-")[0] == source and entry.counts.get(f"tokens|split={split}")
+    ]
+
+
+STEP = Step(
+    name="shard",
+    params=ShardParams,
+    folders=(
+        Folder(
+            "stream",
+            "tasks.shard.stream:make",
+            reads=(TOKENIZER, PIECES, TOKENS),
+            plan=plan_stream,
+            place="{unit}",
+        ),
+        Folder(
+            "sequences",
+            "tasks.shard.sequences:make",
+            reads=(SEQUENCES,),
+            plan=plan_sequences,
+            place="{unit}",
+        ),
+        Folder("tokenizer", "tasks.shard.tokenizer:make", reads=(TOKENIZER,), place="{unit}"),
+    ),
+    inputs=("tokenize", "pack"),
+    rows=rows,
+    rows_of=STREAM,
+    invariants=invariants,
+)

@@ -1,0 +1,68 @@
+"""The folder shard/stream: a group's ids in one file, and Megatron's index of its documents.
+
+In: the pieces of a group and the flat ids of its parts. Out: .bin and .idx (tasks.artifacts.shards). It cuts
+nothing.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from tasks.artifacts.shards import checked_ids, index_bytes
+from tasks.errors import InvariantError
+from tasks.shard.facts import facts
+from tasks.step import Made, Reads
+
+if TYPE_CHECKING:
+    from tasks.shard import ShardParams
+
+PIECES, TOKENS = "pack/pieces", "tokenize/tokens"
+Ids = np.ndarray[Any, Any]
+
+
+def make(reads: Reads, params: ShardParams) -> Made:
+    """The stream of the group spec["group"]. Memory: the ids of one group, twice.
+
+    Raises InvariantError where a piece leaves its part or does not end with EOS, ShardError where an id does
+    not fit.
+    """
+    known = facts(reads)
+    dtype = np.dtype(known["dtype"])
+    group = reads.spec["group"]
+    pieces = reads.table(PIECES, ["part", "start", "stop"], group)
+    sizes = pieces["stop"].to_numpy() - pieces["start"].to_numpy()
+    flat = _gathered(reads, pieces, dtype)
+    _check(group, flat, sizes, known["eos_id"])
+    flat = checked_ids(group, flat, dtype, known["vocab_size"])
+    counts = {"tokens": len(flat), "documents": len(sizes), "bytes": flat.nbytes}
+    return Made({".bin": flat, ".idx": index_bytes(sizes, dtype)}, counts)
+
+
+def _gathered(reads: Reads, pieces: pa.Table, dtype: np.dtype[Any]) -> Ids:
+    """The ids of the pieces one after another; neighbours in a part are copied at once."""
+    parts = pieces["part"].to_numpy(zero_copy_only=False)
+    starts, stops = pieces["start"].to_numpy(), pieces["stop"].to_numpy()
+    breaks = np.flatnonzero((parts[1:] != parts[:-1]) | (starts[1:] != stops[:-1])) + 1
+    runs = pairwise([0, *breaks.tolist(), len(parts)]) if len(parts) else ()
+    spans = [(parts[first], int(starts[first]), int(stops[after - 1])) for first, after in runs]
+    flat = {part: reads.array(TOKENS, ".bin", dtype.str, part) for part in dict.fromkeys(parts)}
+    return np.concatenate([np.empty(0, dtype), *(flat[part][start:stop] for part, start, stop in spans)])
+
+
+def _check(group: str, flat: Ids, sizes: Ids, eos_id: int) -> None:
+    if len(flat) != sizes.sum():
+        raise InvariantError(
+            f"{group}: its pieces name {sizes.sum()} ids, its parts hold {len(flat)} of them",
+            "build pack again with --force",
+        )
+    last = flat[np.cumsum(sizes) - 1]
+    if len(sizes) and (last != eos_id).any():
+        at = int(np.flatnonzero(last != eos_id)[0])
+        raise InvariantError(
+            f"{group}: document {at} ends with id {last[at]}, not with EOS {eos_id}",
+            "build tokenize again with --force",
+        )

@@ -1,0 +1,74 @@
+"""Which rows of a part every judge kept, and what is cut from them.
+
+In: the verdicts and cuts of filter, dedup and decontaminate, through anything that reads tables. Out: per row
+a reason or none, and the byte spans to take out. It reads no text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import pyarrow as pa
+
+from tasks.artifacts.verdicts import CUT, DROP, GONE, KEEP
+from tasks.errors import InvariantError
+from tasks.text.excision import Span
+
+JUDGES = ("filter", "dedup", "decontaminate")
+CUTTERS = ("dedup", "decontaminate")
+VERDICTS = tuple(f"{step}/verdicts" for step in JUDGES)
+CUTS = tuple(f"{step}/cuts" for step in CUTTERS)
+
+
+class Tables(Protocol):
+    """Reads and Artifact, as far as this module needs them."""
+
+    def table(self, folder: str, columns: Sequence[str] | None = None, unit: str | None = None) -> pa.Table:
+        """A unit's table."""
+
+
+def reasons(tables: Tables, unit: str) -> list[str | None]:
+    """Why each row was dropped, "<step>:<rule>", by the first step that dropped it; None for a row that
+    lives.
+
+    Raises InvariantError where the steps' rows do not match, or a row is gone that no earlier step dropped.
+    """
+    found: list[str | None] | None = None
+    for step in JUDGES:
+        table = tables.table(f"{step}/verdicts", ["verdict", "rule"], unit)
+        found = [None] * table.num_rows if found is None else found
+        if table.num_rows != len(found):
+            raise InvariantError(
+                f"{step}/verdicts of {unit} has {table.num_rows} rows, filter/verdicts has {len(found)}",
+                f"build {step} again with --force",
+            )
+        judged = zip(found, *(table[name].to_pylist() for name in ("verdict", "rule")), strict=True)
+        found = [
+            _reason(step, unit, row, before, verdict, rule)
+            for row, (before, verdict, rule) in enumerate(judged)
+        ]
+    return found or []
+
+
+def spans(tables: Tables, unit: str) -> dict[int, list[Span]]:
+    """row -> byte spans of its normalized text that dedup or decontaminate takes out, as they stand there."""
+    found: dict[int, list[Span]] = {}
+    for folder in CUTS:
+        table = tables.table(folder, ["row", "start", "stop"], unit)
+        for row, start, stop in zip(*(column.to_pylist() for column in table.columns), strict=True):
+            found.setdefault(row, []).append((start, stop))
+    return found
+
+
+def _reason(step: str, unit: str, row: int, before: str | None, verdict: str, rule: str | None) -> str | None:
+    if before is not None:
+        return before
+    if verdict == DROP:
+        return f"{step}:{rule}"
+    if verdict in (KEEP, CUT):
+        return None
+    fault = "but no earlier step dropped it" if verdict == GONE else "which is no verdict"
+    raise InvariantError(
+        f"{step}/verdicts of {unit}: row {row} is {verdict}, {fault}", f"build {step} again with --force"
+    )

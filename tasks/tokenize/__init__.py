@@ -1,0 +1,109 @@
+"""The step tokenize: from texts, verdicts and cuts to ids. This module wires; the work is in
+tasks.tokenize.tokens.
+
+In: normalize, the verdicts and cuts of filter, dedup and decontaminate, and tokenizers/<name>. Out:
+data/tokenize/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+
+from tasks.step import Artifact, Counts, Folder, Plan, Step, StepParams, Unit, each_part, names, runs, shapes
+from tasks.survivors import CUTS, VERDICTS
+from tasks.tokenize.tokenizer import facts
+from tasks.tokenizers import FOLDER, MODEL, Recipe, load
+
+
+class TokenizeParams(StepParams):
+    """Section tokenize of params.yaml."""
+
+    tokenizer: str = names(
+        pattern=r"^[a-z0-9][a-z0-9._-]*$"
+    )  # tokenizers/<name>; the ids depend on its digest only
+    min_characters: int = shapes(ge=1)  # a document that cuts leave with fewer is dropped as cut_short
+    train: Recipe = runs()  # for `gristmill tokenizer train`; an existing tokenizer is never made again
+
+
+def plan_tokens(plan: Plan, folder: Folder) -> list[Unit]:
+    """A unit for each part; all depend on the tokenizer's digest, and on what it does to a fixed text."""
+    home = plan.root / FOLDER / plan.params.tokenizer
+    spec = {"tokenizer": facts(load(home))}
+    files = {"tokenizer": str(home / MODEL)}
+    return [replace(unit, spec=spec, files=files) for unit in each_part(plan, folder)]
+
+
+def plan_tokenizer(plan: Plan, folder: Folder) -> list[Unit]:
+    """The single unit of tokenizer.json."""
+    return [Unit(folder.name, spec={"tokenizer": facts(load(plan.root / FOLDER / plan.params.tokenizer))})]
+
+
+def invariants(artifact: Artifact) -> Iterator[str]:
+    """Characters and tokens are all accounted for, and every kept document ends with the only EOS it has."""
+    for unit, counts in artifact.counts("tokenize/tokens").items():
+        table = artifact.table("tokenize/tokens", ["tokens", "reason"], unit)
+        yield from _breaches(unit, counts, table)
+
+
+def rows(artifact: Artifact, unit: str) -> pa.Table:
+    """One row a document: part, row, source, and the columns of TOKEN_ROWS but its digests."""
+    table = artifact.table("tokenize/tokens", None, unit).drop_columns(["text_sha", "row_key"])
+    size = table.num_rows
+    source = unit.split("-")[0]
+    place = {"part": [unit] * size, "row": range(size), "source": [source] * size}
+    for name in reversed(place):
+        table = table.add_column(0, name, pa.array(place[name]))
+    return table
+
+
+def _breaches(unit: str, counts: Counts, table: pa.Table) -> Iterator[str]:
+    characters = sum(counts[f"characters_{fate}"] for fate in ("kept", "cut", "dropped"))
+    if counts["characters_in"] != characters:
+        yield f"{unit}: {counts['characters_in']} characters in, but {characters} kept, cut or dropped"
+    tokens = table["tokens"].to_numpy()
+    if counts["tokens"] != tokens.sum():
+        yield f"{unit}: {counts['tokens']} ids lie in the flat file, its rows name {tokens.sum()}"
+    if counts["ends"] != counts["documents_kept"]:
+        yield f"{unit}: {counts['documents_kept']} documents kept, but {counts['ends']} ids are EOS"
+    kept = table["reason"].is_null().to_numpy()
+    if ((tokens > 0) != kept).any():
+        yield f"{unit}: a kept document has no token, or a dropped one has some"
+    yield from _unbalanced(unit, counts)
+
+
+def _unbalanced(unit: str, counts: Mapping[str, int]) -> Iterator[str]:
+    for measure, total in (("dropped", "documents_dropped"), ("characters_dropped", "characters_dropped")):
+        by_rule = sum(count for key, count in counts.items() if key.startswith(f"{measure}|rule="))
+        if by_rule != counts[total]:
+            yield f"{unit}: {total} is {counts[total]}, by rule it is {by_rule}"
+
+
+STEP = Step(
+    name="tokenize",
+    params=TokenizeParams,
+    folders=(
+        Folder(
+            "tokens",
+            "tasks.tokenize.tokens:make",
+            reads=("normalize/text", *VERDICTS, *CUTS),
+            shapes=("min_characters",),
+            versions=("sentencepiece",),
+            plan=plan_tokens,
+        ),
+        Folder(
+            "tokenizer",
+            "tasks.tokenize.tokenizer:make",
+            versions=("sentencepiece",),
+            plan=plan_tokenizer,
+            place="{folder}",
+        ),
+    ),
+    inputs=("normalize", "filter", "dedup", "decontaminate"),
+    rows=rows,
+    rows_of="tokenize/tokens",
+    invariants=invariants,
+    outside=("tokenizers",),
+)

@@ -1,0 +1,93 @@
+"""What of each row is encoded: its verdicts and cuts applied.
+
+In: text, verdicts and cuts of one part. Out: one Document a row, dropped ones without text. It encodes
+nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tasks.errors import InvariantError
+from tasks.step import Reads
+from tasks.survivors import reasons, spans
+from tasks.text.excision import Span, excise, union
+
+TEXT = "normalize/text"
+CUT_SHORT = "cut_short"
+
+
+@dataclass(frozen=True)
+class Document:
+    """A row on its way to ids. characters = kept + cut for a kept one, kept = len(text) - separators.
+
+    text: what is encoded, "" where dropped. reason: why it was dropped, or None. row_key: equal key, equal
+    ids.
+    """
+
+    text_sha: str
+    row_key: str
+    characters: int
+    reason: str | None
+    text: str = ""
+    characters_cut: int = 0
+    separators: int = 0
+
+
+def documents(reads: Reads, min_characters: int, maker: str) -> list[Document]:
+    """One Document for each row of the part, in order.
+
+    min_characters: a document that cuts leave with fewer characters is dropped as cut_short; an uncut one
+    never is, the filter judged it. maker: names whatever turns text into ids, for row_key. Raises
+    InvariantError where rows do not match or a cut leaves its text.
+    """
+    table = reads.table(TEXT, ["text_sha", "text"])
+    why, cuts = reasons(reads, reads.name), spans(reads, reads.name)
+    _check(reads.name, table.num_rows, len(why), cuts)
+    shas, lengths = table["text_sha"].to_pylist(), pc.utf8_length(table["text"]).to_pylist()
+    kept = [row for row, reason in enumerate(why) if reason is None]
+    texts = dict(zip(kept, table["text"].take(pa.array(kept, pa.int64())), strict=True))
+    return [
+        _kept(reads.name, row, sha, maker, texts[row].as_py(), cuts.get(row, ()), min_characters)
+        if reason is None
+        else Document(sha, row_key(maker, sha, ()), length, reason)
+        for row, (sha, length, reason) in enumerate(zip(shas, lengths, why, strict=True))
+    ]
+
+
+def row_key(maker: str, text_sha: str, cuts: Sequence[Span]) -> str:
+    """32 hex of SHA-256 over "<maker>:<text_sha>" and for each span of the cuts' union, ":<start>-<stop>"."""
+    spelled = "".join(f":{start}-{stop}" for start, stop in union(cuts))
+    return hashlib.sha256(f"{maker}:{text_sha}{spelled}".encode()).hexdigest()[:32]
+
+
+def _kept(
+    part: str, row: int, sha: str, maker: str, text: str, cuts: Sequence[Span], min_characters: int
+) -> Document:
+    try:
+        left = excise(text, cuts)
+    except ValueError as error:
+        raise InvariantError(
+            f"a cut of {part}, row {row}: {error}", "build dedup and decontaminate again with --force"
+        ) from None
+    key = row_key(maker, sha, cuts)
+    if cuts and len(left.text) < min_characters:
+        return Document(sha, key, len(text), CUT_SHORT)
+    return Document(sha, key, len(text), None, left.text, left.characters_cut, left.separators)
+
+
+def _check(part: str, rows: int, judged: int, cuts: dict[int, list[Span]]) -> None:
+    if rows != judged:
+        raise InvariantError(
+            f"{TEXT} of {part} has {rows} rows, its verdicts have {judged}", "build filter again with --force"
+        )
+    if cuts and not 0 <= min(cuts) <= max(cuts) < rows:
+        raise InvariantError(
+            f"a cut of {part} names row {max(cuts)} of {rows}",
+            "build dedup and decontaminate again with --force",
+        )

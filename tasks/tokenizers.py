@@ -1,0 +1,309 @@
+"""Tokenizers as inputs: tokenizers/<name>/{tokenizer.model, card.json}. Making one, checking one, naming one.
+
+In: texts and a recipe, or a model made elsewhere. Out: a folder. A tokenizer is pinned by the digest of its
+model and is never made again because data changed. It does not encode a corpus (tasks.encoder,
+tasks.tokenize).
+
+card.json:
+{
+  "format": 1,
+  "name": "demo",
+  "sha256": 64 hex,           of tokenizer.model
+  "vocab_size": 4096,         pieces, control pieces included
+  "special": {"eos": {"id": 2, "piece": "</s>"}, ...},   null for one that the model lacks
+  "library": {"sentencepiece": "0.2.3"},                 that made the card
+  "probe": {"text": ..., "ids": [...]},                  what it does to a fixed text
+  "recipe": {...},            how it was trained; null for one made elsewhere
+  "seen": {"texts", "characters", "bytes", "lines", "lines_cut", "sha256"}   what it was trained on; or null
+}
+`seen.sha256` is over the texts in order, each as its length in bytes (8 bytes, little-endian) and its UTF-8.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import sentencepiece
+
+from tasks.artifacts.canonical import pretty
+from tasks.encoder import PROBE, SentencePiece, absent, open_model, probe_ids
+from tasks.errors import ParamsError, TokenizerError
+from tasks.step import StepParams, runs
+from tasks.survivors import Tables, reasons, spans
+from tasks.text.excision import excise
+from tasks.text.split import TRAIN, splits
+
+FOLDER, MODEL, CARD = "tokenizers", "tokenizer.model", "card.json"
+FORMAT = 1
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
+SPECIAL = ("unk", "bos", "eos", "pad")
+OWN_LINES = re.compile("[\n\u2581\u2585]")
+"""Where a training text is cut: a newline is a piece of its own, the two marks are the trainer's."""
+
+
+class Recipe(StepParams):
+    """How a tokenizer is trained. It shapes an input, the tokenizer: so it enters no key of a build."""
+
+    vocab_size: int = runs(ge=260, le=1 << 24)  # pieces; fewer where the text gives no more
+    character_coverage: float = runs(
+        ge=0.9, le=1
+    )  # share of characters with a piece of their own, others by bytes
+    line_bytes_max: int = runs(ge=64, le=1 << 20)  # longer lines are cut, at a character's border
+    sample_bytes: int = runs(ge=1)  # of kept training text
+    threads: int = runs(ge=1, le=64)  # of the trainer
+
+
+class Corpus(Tables, Protocol):
+    """What training reads: Artifact-like tables of all steps up to decontaminate."""
+
+    def units(self, folder: str) -> list[str]:
+        """Unit names of `folder` ("step/folder") in manifest order."""
+
+
+@dataclass
+class Seen:
+    """What a trainer was given, counted on the way."""
+
+    texts: int = 0
+    characters: int = 0
+    bytes: int = 0
+    lines: int = 0
+    lines_cut: int = 0
+    fault: Exception | None = None
+    digest: Any = field(default_factory=hashlib.sha256)
+
+    def lines_of(self, texts: Iterable[str], limit: int) -> Iterator[str]:
+        """The training lines of `texts`, none above `limit` bytes; an error in `texts` is kept."""
+        try:
+            for text in texts:
+                yield from self._lines(text, limit)
+        except Exception as error:
+            self.fault = error
+
+    def _lines(self, text: str, limit: int) -> Iterator[str]:
+        data = text.encode()
+        self.texts += 1
+        self.characters += len(text)
+        self.bytes += len(data)
+        self.digest.update(len(data).to_bytes(8, "little") + data)
+        for line in filter(None, OWN_LINES.split(text)):
+            pieces = list(_cut(line.encode(), limit))
+            self.lines += len(pieces)
+            self.lines_cut += len(pieces) > 1
+            yield from pieces
+
+    def card(self) -> dict[str, Any]:
+        counted = ("texts", "characters", "bytes", "lines", "lines_cut")
+        return {name: getattr(self, name) for name in counted} | {"sha256": self.digest.hexdigest()}
+
+
+def train(name: str, texts: Iterable[str], recipe: Recipe, root: Path) -> dict[str, Any]:
+    """Train a SentencePiece BPE on `texts` and lay root/tokenizers/<name>; gives back its card.
+
+    The bytes of the model are a function of texts and recipe. Lossless by construction: no normalization,
+    byte pieces for what has none, newline and tab as pieces of their own, runs of spaces as pieces. Ids: unk
+    0, bos 1, eos 2, pad 3. Raises TokenizerError where the folder is there already, the texts are empty or
+    the trainer refuses.
+    """
+    _free(name, root)
+    seen = Seen()
+    model = _trained(name, seen.lines_of(texts, recipe.line_bytes_max), recipe, seen)
+    return _lay(name, model, root, recipe.model_dump(mode="json"), seen.card())
+
+
+def adopt(name: str, model: Path, root: Path) -> dict[str, Any]:
+    """Lay root/tokenizers/<name> from a SentencePiece model made elsewhere; gives back its card."""
+    _free(name, root)
+    if not model.is_file():
+        raise TokenizerError(f"{model} is not there", "name a SentencePiece .model file")
+    return _lay(name, model.read_bytes(), root, None, None)
+
+
+def load(folder: Path) -> SentencePiece:
+    """The tokenizer in `folder`, held against its card: digest, vocabulary, special pieces and the probe's
+    ids.
+
+    Raises TokenizerError where it is absent, or naming what differs with both values.
+    """
+    card = read_card(folder)
+    tokenizer = open_model(str(folder / MODEL), card["sha256"], folder.name)
+    for what, expected, found in _compared(card, tokenizer):
+        if expected != found:
+            raise TokenizerError(
+                f"tokenizers/{folder.name}: {what} is {expected} in its card, but {found} in its model",
+                "restore both files, or the version of the library that made the card: "
+                + json.dumps(card["library"]),
+            )
+    return tokenizer
+
+
+def read_card(folder: Path) -> dict[str, Any]:
+    """card.json as plain data; raises TokenizerError where it, or the folder, is absent or unreadable."""
+    if not (folder / CARD).is_file():
+        raise absent(folder.name)
+    try:
+        card = json.loads((folder / CARD).read_text(encoding="utf-8"))
+        missing = [key for key in ("sha256", "vocab_size", "special", "library", "probe") if key not in card]
+    except (ValueError, TypeError) as error:
+        raise TokenizerError(f"tokenizers/{folder.name}/{CARD} is no card: {error}", "restore it") from None
+    if missing or card.get("format") != FORMAT:
+        raise TokenizerError(
+            f"tokenizers/{folder.name}/{CARD} has format {card.get('format')}, lacks {missing}; known is {FORMAT}",
+            "restore it",
+        )
+    return dict(card)
+
+
+def training_texts(
+    corpus: Corpus, sample_bytes: int, seed: int, validation_share: float, test_share: float
+) -> Iterator[str]:
+    """Texts of the kept rows of split train, cuts taken out, in manifest order, up to `sample_bytes` of
+    UTF-8.
+
+    Where there is more, the rows of the lowest text_sha are taken: a sample that no order of files shapes.
+    One pass reads digests and lengths, 100 bytes of memory a row; a second one reads the texts of the chosen.
+    """
+    units = corpus.units("normalize/text")
+    kept = {unit: _kept(corpus, unit, seed, validation_share, test_share) for unit in units}
+    last = _last_chosen((row for rows in kept.values() for row in rows.values()), sample_bytes)
+    for unit, rows in kept.items():
+        chosen = [row for row, (sha, _) in rows.items() if sha <= last]
+        if chosen:
+            cuts = spans(corpus, unit)
+            texts = corpus.table("normalize/text", ["text"], unit)["text"].take(pa.array(chosen))
+            for row, text in zip(chosen, texts, strict=True):
+                yield excise(text.as_py(), cuts.get(row, ())).text
+
+
+def _kept(corpus: Corpus, unit: str, seed: int, validation: float, test: float) -> dict[int, tuple[str, int]]:
+    """row -> (text_sha, bytes) of the rows of train that every judge kept."""
+    table = corpus.table("normalize/text", ["text_sha", "text"], unit)
+    shas = table["text_sha"].to_pylist()
+    sizes = pc.binary_length(table["text"]).to_pylist()
+    rows = zip(reasons(corpus, unit), splits(shas, seed, validation, test), shas, sizes, strict=True)
+    return {
+        row: (sha, size)
+        for row, (reason, split, sha, size) in enumerate(rows)
+        if reason is None and split == TRAIN
+    }
+
+
+def _last_chosen(rows: Iterable[tuple[str, int]], limit: int) -> str:
+    """The greatest text_sha of the sample: the first row is always in; "" where there is none."""
+    last, taken = "", 0
+    for sha, size in sorted(rows):
+        if last and taken + size > limit:
+            break
+        last, taken = sha, taken + size
+    return last
+
+
+def _trained(name: str, lines: Iterator[str], recipe: Recipe, seen: Seen) -> bytes:
+    model = io.BytesIO()
+    first = next(lines, None)
+    if first is None:
+        raise seen.fault or TokenizerError(
+            f"no text to train tokenizer {name} on", "build decontaminate first"
+        )
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=_with(first, lines),
+            model_writer=model,
+            model_type="bpe",
+            vocab_size=recipe.vocab_size,
+            hard_vocab_limit=False,
+            character_coverage=recipe.character_coverage,
+            max_sentence_length=recipe.line_bytes_max,
+            num_threads=recipe.threads,
+            byte_fallback=True,
+            normalization_rule_name="identity",
+            remove_extra_whitespaces=False,
+            add_dummy_prefix=False,
+            allow_whitespace_only_pieces=True,
+            user_defined_symbols=["\n", "\t"],
+            input_sentence_size=0,
+            shuffle_input_sentence=False,
+            unk_id=0,
+            bos_id=1,
+            eos_id=2,
+            pad_id=3,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        said = " ".join(str(error).split())
+        raise TokenizerError(f"the trainer refused tokenizer {name}: {said}", "change its recipe") from error
+    if seen.fault:
+        raise seen.fault
+    return model.getvalue()
+
+
+def _with(first: str, rest: Iterator[str]) -> Iterator[str]:
+    yield first
+    yield from rest
+
+
+def _cut(data: bytes, limit: int) -> Iterator[str]:
+    """`data` in pieces of at most `limit` bytes, cut at borders of characters."""
+    start = 0
+    while start < len(data):
+        stop = min(start + limit, len(data))
+        while stop < len(data) and data[stop] & 0xC0 == 0x80:
+            stop -= 1
+        yield data[start:stop].decode()
+        start = stop
+
+
+def _free(name: str, root: Path) -> None:
+    if not NAME.fullmatch(name):
+        raise ParamsError(
+            f"{name!r} is no name for a tokenizer", "use a to z, 0 to 9, and . _ - after the first"
+        )
+    if (root / FOLDER / name).exists():
+        raise TokenizerError(
+            f"tokenizers/{name} is there already", "choose another name, or remove it by hand"
+        )
+
+
+def _lay(name: str, model: bytes, root: Path, recipe: Any, seen: Any) -> dict[str, Any]:
+    """Write the folder beside its place and rename it, so that it is there whole or not at all."""
+    tokenizer = SentencePiece(name, model)
+    card = {"format": FORMAT, "name": name, "library": {"sentencepiece": sentencepiece.__version__}}
+    card |= _facts(tokenizer) | {"probe": {"text": PROBE, "ids": probe_ids(tokenizer)}}
+    card |= {"recipe": recipe, "seen": seen}
+    partial = root / FOLDER / f".{name}.{os.getpid()}"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    (partial / MODEL).write_bytes(model)
+    (partial / CARD).write_text(pretty(card), encoding="utf-8")
+    partial.rename(root / FOLDER / name)
+    return card
+
+
+def _facts(tokenizer: SentencePiece) -> dict[str, Any]:
+    special = {word: _special(tokenizer, word) for word in SPECIAL}
+    return {"sha256": tokenizer.sha256, "vocab_size": tokenizer.vocab_size, "special": special}
+
+
+def _special(tokenizer: SentencePiece, word: str) -> dict[str, Any] | None:
+    number: int = getattr(tokenizer, f"{word}_id")
+    return {"id": number, "piece": tokenizer.piece(number)} if number >= 0 else None
+
+
+def _compared(card: dict[str, Any], tokenizer: SentencePiece) -> Iterator[tuple[str, Any, Any]]:
+    """(what, in the card, in the model) of all that must agree."""
+    facts = _facts(tokenizer)
+    yield "vocab_size", card["vocab_size"], facts["vocab_size"]
+    for word in SPECIAL:
+        yield word, card["special"].get(word), facts["special"][word]
+    yield "the probe's ids", card["probe"].get("ids"), probe_ids(tokenizer)
