@@ -68,6 +68,9 @@ CUTS = pa.schema(
 
 SKETCHES = pa.schema(
     [
+        pa.field("characters", pa.int64(), nullable=False),  # code points of the text
+        pa.field("words", pa.int64(), nullable=False),  # words (tasks.text.words)
+        pa.field("unit", pa.string(), nullable=False),  # what its shingles are made of: words or characters
         pa.field("shingles", pa.int64(), nullable=False),  # number of different shingles
         pa.field("signature", pa.list_(pa.uint32(), 128), nullable=False),  # as datasketch 2, scheme affine32
     ]
@@ -79,7 +82,7 @@ PAIRS = pa.schema(
         pa.field("row", pa.int64(), nullable=False),  # the document of this part
         pa.field("other_part", pa.string(), nullable=False),  # the better ranked document
         pa.field("other_row", pa.int64(), nullable=False),
-        pa.field("similarity", pa.float64(), nullable=False),  # exact Jaccard
+        pa.field("similarity", pa.float64(), nullable=False),  # exact Jaccard, pair_similarity_min or more
         pa.field("removes", pa.bool_(), nullable=False),  # the pair that decided the row
     ]
 )
@@ -90,9 +93,9 @@ MATCHES = pa.schema(
         pa.field("row", pa.int64(), nullable=False),
         pa.field("set", pa.string(), nullable=False),  # name of the evaluation set in params.yaml
         pa.field("item", pa.string(), nullable=False),  # "line:field" within that set's file
-        pa.field("grams", pa.int64(), nullable=False),  # shared n-grams
-        pa.field("start", pa.int64(), nullable=False),  # bytes of the normalized text: first to last shared n-gram
-        pa.field("stop", pa.int64(), nullable=False),
+        pa.field("grams", pa.int64(), nullable=False),  # different n-grams shared in this passage
+        pa.field("start", pa.int64(), nullable=False),  # bytes of the normalized text: the passage's first shared
+        pa.field("stop", pa.int64(), nullable=False),  # n-gram to its last
     ]
 )
-"""decontaminate/matches: not aligned, sorted by (row, set, item)."""
+"""decontaminate/matches: a row a passage; not aligned, sorted by (row, set, item, start)."""

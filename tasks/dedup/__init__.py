@@ -1,0 +1,205 @@
+"""The step dedup: exact and near duplicates, each removed one naming a survivor that is kept.
+
+In: normalize/text and filter/verdicts. Out: sketches/ (part by part), then verdicts/, pairs/ and cuts/,
+decided once for the whole corpus. This module wires and checks; the work is in the modules beside it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Literal, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import model_validator
+
+from tasks.artifacts.verdicts import DROP, GONE, KEEP
+from tasks.step import Artifact, Folder, Step, StepParams, judges, shapes, the_whole
+from tasks.text.recall import candidate_probability
+
+Kind = Literal["web", "book", "code", "paper", "chat"]
+KINDS: tuple[Kind, ...] = ("book", "chat", "code", "paper", "web")
+LEAST_RECALL = 0.5
+OTHERS = "*"
+MEND = "build it anew: python -m tasks dedup --force"
+
+
+class DedupParams(StepParams):
+    """Section dedup of params.yaml. Similarities and shares are 0 to 1."""
+
+    shingle_words: int = shapes(ge=1, le=100)
+    shingle_characters: int = shapes(ge=1, le=100)
+    permutations: Literal[128] = shapes()
+    seed: int = shapes(ge=0, lt=1 << 32)
+    bands: int = shapes(ge=1)
+    rows: int = shapes(ge=1)
+    threshold: dict[Kind, float] = shapes()
+    source_priority: tuple[str, ...] = shapes()
+    bucket_survivors_max: int = shapes(ge=1)
+    pair_similarity_min: float = shapes(gt=0, le=1)
+    removed_share_max: dict[str, float] = judges()
+    largest_cluster_max: int = judges(ge=1)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        _check_thresholds(self.threshold, self.pair_similarity_min)
+        if self.bands * self.rows > self.permutations:
+            raise ValueError(
+                f"bands {self.bands} * rows {self.rows} is {self.bands * self.rows}, more than permutations "
+                f"{self.permutations}; lower one of them"
+            )
+        lowest = min(self.threshold.values())
+        found = candidate_probability(lowest, self.bands, self.rows)
+        if found < LEAST_RECALL:
+            raise ValueError(
+                f"{self.bands} bands of {self.rows} rows find {found:.4f} of pairs at threshold {lowest}, "
+                f"less than {LEAST_RECALL}; were bands and rows swapped? 21 of 6 find 0.998 at 0.8"
+            )
+        if OTHERS not in self.removed_share_max:
+            raise ValueError(f'removed_share_max lacks "{OTHERS}", of sources not named; add "{OTHERS}": 0.9')
+        return self
+
+
+def _check_thresholds(threshold: dict[Kind, float], pair_similarity_min: float) -> None:
+    absent = sorted(set(KINDS) - set(threshold))
+    if absent:
+        raise ValueError(f"threshold lacks {', '.join(absent)}; give each kind one")
+    for kind in KINDS:
+        if not pair_similarity_min <= threshold[kind] <= 1:
+            raise ValueError(
+                f"threshold of {kind} is {threshold[kind]}; it lies between pair_similarity_min "
+                f"{pair_similarity_min} and 1"
+            )
+
+
+def check(artifact: Artifact) -> Iterator[str]:
+    """A sentence for each broken promise: aligned rows, survivors, conservation, and the two judges."""
+    units = artifact.units("dedup/verdicts")
+    verdicts = {unit: artifact.table("dedup/verdicts", unit=unit) for unit in units}
+    yield from _check_rows(artifact, verdicts)
+    yield from _check_survivors(artifact, verdicts)
+    yield from _check_counts(artifact)
+    yield from _check_clusters(artifact, verdicts)
+    yield from _check_shares(artifact)
+
+
+def _check_rows(artifact: Artifact, verdicts: dict[str, pa.Table]) -> Iterator[str]:
+    for unit, table in verdicts.items():
+        filtered = artifact.table("filter/verdicts", ["verdict"], unit=unit).column("verdict")
+        gone = pc.equal(table.column("verdict"), GONE)
+        if len(filtered) != table.num_rows:
+            yield f"dedup/verdicts/{unit} has {table.num_rows} rows, filter {len(filtered)}; {MEND}"
+        elif not pc.all(pc.equal(pc.not_equal(filtered, KEEP), gone), min_count=0).as_py():
+            yield f"dedup/verdicts/{unit} says gone of other rows than filter dropped; {MEND}"
+
+
+def _check_survivors(artifact: Artifact, verdicts: dict[str, pa.Table]) -> Iterator[str]:
+    threshold = artifact.params.threshold
+    kept = {unit: pc.equal(table.column("verdict"), KEEP).to_numpy() for unit, table in verdicts.items()}
+    kinds = {unit: artifact.table("normalize/text", ["kind"], unit=unit).column("kind") for unit in verdicts}
+    for unit, table in verdicts.items():
+        rows = pc.indices_nonzero(pc.equal(table.column("verdict"), DROP))
+        for row, removed in zip(rows.to_pylist(), table.take(rows).to_pylist(), strict=True):
+            part, other, similarity = removed["survivor_part"], removed["survivor_row"], removed["similarity"]
+            if part not in kept or not 0 <= other < len(kept[part]) or not kept[part][other]:
+                yield f"row {row} of {unit} names row {other} of {part}, which is not kept; {MEND}"
+                continue
+            least = max(threshold[kinds[unit][row].as_py()], threshold[kinds[part][other].as_py()])
+            if similarity < least:
+                yield f"row {row} of {unit} was removed at {similarity}, below the threshold {least}; {MEND}"
+
+
+def _check_counts(artifact: Artifact) -> Iterator[str]:
+    for unit, counts in artifact.counts("dedup/verdicts").items():
+        for what in ("documents", "characters"):
+            came, kept, dropped = (counts[f"{what}_{measure}"] for measure in ("in", "kept", "dropped"))
+            if came != kept + dropped:
+                yield f"{unit}: {came} {what} in, {kept} kept and {dropped} dropped; {MEND}"
+
+
+def _check_clusters(artifact: Artifact, verdicts: dict[str, pa.Table]) -> Iterator[str]:
+    sizes: Counter[tuple[str, int]] = Counter()
+    for table in verdicts.values():
+        removed = table.filter(pc.equal(table.column("verdict"), DROP))
+        groups = removed.group_by(["survivor_part", "survivor_row"]).aggregate([([], "count_all")])
+        for group in groups.to_pylist():
+            sizes[group["survivor_part"], group["survivor_row"]] += group["count_all"]
+    limit = artifact.params.largest_cluster_max
+    for (part, row), size in sorted(sizes.items()):
+        if size + 1 > limit:
+            yield (
+                f"row {row} of {part} stands for {size + 1} documents, itself included, more than "
+                f"largest_cluster_max {limit}; look at dedup/pairs, then raise the limit or the threshold"
+            )
+
+
+def _check_shares(artifact: Artifact) -> Iterator[str]:
+    totals: Counter[tuple[str, str]] = Counter()
+    for unit, counts in artifact.counts("dedup/verdicts").items():
+        source = unit.split("-")[0]
+        for measure, dimension, number in _per_unit(counts):
+            totals[f"{source}{dimension}", measure] += number
+    for name in sorted({name for name, _ in totals}):
+        limits = artifact.params.removed_share_max
+        limit = limits.get(name.split()[0], limits[OTHERS])
+        came, dropped = totals[name, "documents_in"], totals[name, "documents_dropped"]
+        if came and dropped / came > limit:
+            yield (
+                f"{dropped} of {came} documents of {name} were removed, {dropped / came:.1%}, more than "
+                f"removed_share_max {limit:.1%}; look at dedup/pairs, then raise the limit or the threshold"
+            )
+
+
+def _per_unit(counts: dict[str, int]) -> Iterator[tuple[str, str, int]]:
+    """(measure, "" or the unit of shingles, number): a script may be wiped out within a healthy source."""
+    for key, number in counts.items():
+        measure, _, unit = key.partition("|unit=")
+        if measure in ("documents_in", "documents_dropped"):
+            yield measure, f" shingled by {unit}" if unit else "", number
+
+
+def rows(artifact: Artifact, unit: str) -> pa.Table:
+    """Part `unit` as the suite sees it: verdicts with words, shingles and what they are made of."""
+    sketches = artifact.table("dedup/sketches", ["characters", "words", "unit", "shingles"], unit=unit)
+    table = artifact.table("dedup/verdicts", unit=unit)
+    for name in sketches.column_names:
+        table = table.append_column(name, sketches.column(name))
+    return table
+
+
+_SHINGLES = ("shingle_words", "shingle_characters")
+
+STEP = Step(
+    name="dedup",
+    params=DedupParams,
+    folders=(
+        Folder(
+            "sketches",
+            "tasks.dedup.sketches:sketch",
+            reads=("normalize/text",),
+            shapes=(*_SHINGLES, "permutations", "seed"),
+        ),
+        Folder(
+            "verdicts",
+            "tasks.dedup.verdicts:decide",
+            reads=("normalize/text", "filter/verdicts", "dedup/sketches"),
+            shapes=(
+                *_SHINGLES,
+                "bands",
+                "rows",
+                "threshold",
+                "source_priority",
+                "bucket_survivors_max",
+                "pair_similarity_min",
+            ),
+            plan=the_whole,
+            spread=True,
+            also=("pairs", "cuts"),
+        ),
+    ),
+    inputs=("normalize", "filter"),
+    rows=rows,
+    rows_of="verdicts",
+    invariants=check,
+)

@@ -1,0 +1,183 @@
+"""Shingles, signatures, bands and n-grams against datasketch and against plain Python."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from datasketch import MinHash
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tasks.text.bands import ALONE, band_keys, buckets
+from tasks.text.jaccard import jaccard
+from tasks.text.minhash import EMPTY, permutations, sign
+from tasks.text.ngrams import find_ngrams, ngram_table, window_hashes
+from tasks.text.recall import candidate_probability
+from tasks.text.shingles import count_different, shingle_sets, shingle_texts
+from tasks.text.words import split_words
+
+HASHES = st.lists(st.integers(0, 2**32 - 1), max_size=40)
+
+
+def ragged(lists, dtype):
+    offsets = np.cumsum([0, *map(len, lists)]).astype(np.int64)
+    return np.array([value for values in lists for value in values], dtype), offsets
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(HASHES, max_size=5), st.integers(0, 2**32 - 1), st.sampled_from([1, 7, 128]))
+def test_signatures_are_those_of_datasketch(sets, seed, count):
+    signatures = sign(*ragged(sets, np.uint32), permutations(seed, count))
+    assert signatures.dtype == np.uint32 and signatures.shape == (len(sets), count)
+    for values, signature in zip(sets, signatures, strict=True):
+        theirs = MinHash(num_perm=count, seed=seed, hashfunc=int, scheme="affine32")
+        theirs.update_batch(values)
+        assert (theirs.hashvalues == signature).all()
+
+
+def test_permutations_are_those_of_datasketch():
+    assert (permutations(1, 128) == MinHash(num_perm=128, seed=1).permutations).all()
+
+
+def test_extreme_hashes_and_no_hashes():
+    values = [0, 1, 2**31 - 1, 2**31, 2**32 - 1]
+    theirs = MinHash(num_perm=128, seed=3, hashfunc=int)
+    for value in values:
+        theirs.update(value)
+    ours = sign(*ragged([values, []], np.uint32), permutations(3, 128))
+    assert (ours[0] == theirs.hashvalues).all()
+    assert (ours[1] == EMPTY).all()
+
+
+def plain_shingles(text, n):
+    words = re.findall(r"[a-z0-9]+", text.lower())
+    n = min(n, len(words))
+    return [tuple(words[i : i + n]) for i in range(len(words) - n + 1)] if n else []
+
+
+WORDS = st.lists(st.sampled_from(["a", "b", "c", "dd", "ee", "f1", "Gg"]), max_size=25).map(" ".join)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(WORDS, max_size=6), st.integers(1, 7))
+def test_shingle_sets_and_similarities_against_plain_python(texts, n):
+    shingles, _ = shingle_texts(pa.array(texts, pa.large_string()), n, n)
+    hashes, offsets = shingle_sets(shingles)
+    plain = [plain_shingles(text, n) for text in texts]
+    assert np.diff(shingles.offsets_D1).tolist() == [len(p) for p in plain]
+    assert count_different(shingles).tolist() == np.diff(offsets).tolist() == [len(set(p)) for p in plain]
+    for i, left in enumerate(plain):
+        for j, right in enumerate(plain):
+            ours = jaccard(hashes[offsets[i] : offsets[i + 1]], hashes[offsets[j] : offsets[j + 1]])
+            either = len(set(left) | set(right))
+            assert ours == (len(set(left) & set(right)) / either if either else 0.0)
+
+
+def test_scripts_without_spaces_take_their_own_length():
+    texts = [
+        "天地玄黄宇宙洪荒",
+        "one two three four five six",
+        "天地 玄黄 a",
+        "ก ข ค a b",
+        "",
+        "...",
+        "\U00020000\U00020001 x",
+    ]
+    shingles, words = shingle_texts(pa.array(texts, pa.large_string()), 3, 5)
+    assert shingles.by_character_D.tolist() == [True, False, True, True, False, False, True]
+    lengths = [5, 3, 5, 5, 0, 0, 3]
+    assert np.diff(words.offsets_D1).tolist() == [8, 6, 5, 5, 0, 0, 3]
+    counts = [max(0, w - n + 1) if w else 0 for w, n in zip(np.diff(words.offsets_D1), lengths, strict=True)]
+    assert np.diff(shingles.offsets_D1).tolist() == counts
+
+
+def test_counting_different_shingles_survives_equal_low_bits():
+    """All hashes fall into one slot of the open table, and neighbours of different texts share it."""
+    lists = [[i << 40 for i in range(50)] * 2, [0], [1 << 40, 1 << 40], [], [5 << 40, 6 << 40]]
+    hashes, offsets = ragged(lists, np.uint64)
+    from tasks.text.shingles import Shingles
+
+    assert count_different(Shingles(hashes, offsets, np.zeros(5, bool))).tolist() == [50, 1, 1, 0, 2]
+
+
+SIGNATURES = st.lists(st.lists(st.integers(0, 2), min_size=8, max_size=8), max_size=12)
+
+
+@settings(max_examples=150, deadline=None)
+@given(SIGNATURES, st.sampled_from([(4, 2), (2, 4), (8, 1), (2, 3)]))
+def test_buckets_hold_exactly_those_that_share_a_band(signatures, shape):
+    bands, rows = shape
+    array = np.array(signatures, np.uint32).reshape(-1, 8)
+    numbers, sizes = buckets(band_keys(array, bands, rows))
+    for i, left in enumerate(signatures):
+        for band in range(bands):
+            span = slice(band * rows, (band + 1) * rows)
+            mates = [j for j, right in enumerate(signatures) if left[span] == right[span]]
+            assert (numbers[i, band] == ALONE) == (mates == [i])
+            if mates != [i]:
+                assert np.flatnonzero((numbers == numbers[i, band]).any(axis=1)).tolist() == mates
+                assert sizes[numbers[i, band]] == len(mates)
+
+
+def test_bands_beyond_the_signature_are_refused():
+    with pytest.raises(ValueError, match="22 bands of 6 rows want 132 values, not 128"):
+        band_keys(np.zeros((1, 128), np.uint32), 22, 6)
+
+
+def test_the_curve_of_the_default_bands():
+    found = [candidate_probability(s, 21, 6) for s in (0.7, 0.8, 0.9)]
+    assert [round(p, 3) for p in found] == [0.928, 0.998, 1.0]
+    assert round(candidate_probability(0.8, 9, 13), 2) == 0.40
+    assert candidate_probability(0.8, 6, 21) < 0.06
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(WORDS, min_size=1, max_size=5), st.integers(1, 6), st.randoms(use_true_random=False))
+def test_ngrams_are_found_where_they_stand(texts, n, rng):
+    words = split_words(pa.array(texts, pa.large_string()))
+    plain = [re.findall(r"[a-z0-9]+", text.lower()) for text in texts]
+    grams = sorted({tuple(p[i : i + n]) for p in plain for i in range(len(p) - n + 1)})
+    wanted = [gram for gram in grams if rng.random() < 0.5]
+    listed = split_words(pa.array([" ".join(gram) for gram in wanted], pa.large_string()))
+    hashes, _ = window_hashes(listed.hashes_W, listed.offsets_D1, np.full(len(wanted), n))
+    found = find_ngrams(words.hashes_W, words.offsets_D1, n, ngram_table(hashes))
+    expected = [
+        (d, i, wanted.index(tuple(p[i : i + n])))
+        for d, p in enumerate(plain)
+        for i in range(len(p) - n + 1)
+        if tuple(p[i : i + n]) in wanted
+    ]
+    assert list(zip(*(part.tolist() for part in found), strict=True)) == expected
+
+
+def test_windows_of_other_lengths_never_match_and_many_hits_fit():
+    words = split_words(pa.array(["a " * 5000], pa.large_string()))
+    hashes, _ = window_hashes(words.hashes_W[:3], np.array([0, 3]), np.array([3]))
+    table = ngram_table(hashes)
+    assert len(find_ngrams(words.hashes_W, words.offsets_D1, 3, table)[0]) == 4998
+    assert not len(find_ngrams(words.hashes_W, words.offsets_D1, 4, table)[0])
+    assert not len(find_ngrams(words.hashes_W, words.offsets_D1, 3, ngram_table(hashes[:0]))[0])
+
+
+def test_a_large_table_finds_all_and_only_its_own():
+    numbers = np.random.default_rng(5)
+    hashes = numbers.integers(0, 2**63, 50_000).astype(np.uint64)
+    ones, _ = window_hashes(hashes, np.array([0, len(hashes)]), np.array([1]))
+    texts, at, found = find_ngrams(hashes, np.array([0, len(hashes)]), 1, ngram_table(ones[::2]))
+    assert at.tolist() == list(range(0, 50_000, 2)) and found.tolist() == list(range(25_000))
+    assert not texts.any()
+
+
+def test_estimates_are_near_the_truth():
+    rng = random.Random(1)
+    left = [f"w{rng.randrange(10**6)}" for _ in range(2000)]
+    right = left[:1700] + [f"w{rng.randrange(10**6)}" for _ in range(300)]
+    shingles, _ = shingle_texts(pa.array([" ".join(left), " ".join(right)], pa.large_string()), 5, 5)
+    hashes, offsets = shingle_sets(shingles)
+    exact = jaccard(hashes[: offsets[1]], hashes[offsets[1] :])
+    signatures = sign(shingles.hashes_S.astype(np.uint32), shingles.offsets_D1, permutations(1, 128))
+    assert abs((signatures[0] == signatures[1]).mean() - exact) < 0.15
