@@ -48,6 +48,7 @@ FOLDER, MODEL, CARD = "tokenizers", "tokenizer.model", "card.json"
 FORMAT = 1
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 SPECIAL = ("unk", "bos", "eos", "pad")
+CARD_KEYS = {"format": int, "sha256": str, "vocab_size": int, "special": dict, "library": dict, "probe": dict}
 OWN_LINES = re.compile("[\n\u2581\u2585]")
 """Where a training text is cut: a newline is a piece of its own, the two marks are the trainer's."""
 
@@ -154,15 +155,17 @@ def read_card(folder: Path) -> dict[str, Any]:
         raise absent(folder.name)
     try:
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
-        missing = [key for key in ("sha256", "vocab_size", "special", "library", "probe") if key not in card]
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise TokenizerError(f"tokenizers/{folder.name}/{CARD} is no card: {error}", "restore it") from None
-    if missing or card.get("format") != FORMAT:
+    card = card if isinstance(card, dict) else {}
+    wrong = [key for key, kind in CARD_KEYS.items() if not isinstance(card.get(key), kind)]
+    if wrong or card["format"] != FORMAT:
         raise TokenizerError(
-            f"tokenizers/{folder.name}/{CARD} has format {card.get('format')}, lacks {missing}; known is {FORMAT}",
+            f"tokenizers/{folder.name}/{CARD} has format {card.get('format')}, known is {FORMAT};"
+            f" absent or of a wrong type: {', '.join(wrong) or 'nothing'}",
             "restore it",
         )
-    return dict(card)
+    return card
 
 
 def training_texts(

@@ -90,7 +90,7 @@ def _check_ids(ids: Ids, tokenizer: Tokenizer) -> None:
     """No text may hold a control id, nor an id that the vocabulary lacks."""
     if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < tokenizer.vocab_size:
         raise TokenizerError(
-            f"tokenizer {tokenizer.name} gave id {int(ids.max())}, its last one is {tokenizer.vocab_size - 1}",
+            f"tokenizer {tokenizer.name} gave id {int(ids.max())}, its last is {tokenizer.vocab_size - 1}",
             "restore its files",
         )
     for word in ("eos_id", "bos_id", "pad_id"):
