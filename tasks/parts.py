@@ -11,6 +11,7 @@ import importlib
 import json
 import os
 import shutil
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -34,7 +35,7 @@ def ingredients(folder: Folder, params: StepParams) -> dict[str, Any]:
     return {
         "code": function_digest(folder.function),
         "params": params.model_dump(include=set(folder.shapes)),
-        "versions": {name: metadata.version(name) for name in folder.versions},
+        "versions": {name: _version(name) for name in folder.versions},
     }
 
 
@@ -46,6 +47,11 @@ def setting(ingredients: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
 def unit_key(setting: str, reads: Iterable[tuple[str, str, str]]) -> str:
     """64 hex over a setting and (folder, unit, content digest) of everything read."""
     return digest([setting, [list(read) for read in reads]])
+
+
+def _version(name: str) -> str:
+    """Of a distribution, or of the Unicode tables of this Python."""
+    return unicodedata.unidata_version if name == "unicodedata" else metadata.version(name)
 
 
 class Shown:

@@ -1,0 +1,80 @@
+"""Digests of files outside the project's data, remembered by stamp so that an unchanged file is not read
+again.
+
+.gristmill/stamps/sources.json: path -> [size, mtime_ns, ctime_ns, inode, sha256]. It is a fact about this
+machine and may be deleted at any time. A file that changed in the last two seconds is not remembered, since a
+second change could leave the same stamp.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tasks.artifacts.canonical import canonical, file_digest
+from tasks.errors import SourceError
+
+FRESH_NS = 2_000_000_000
+
+Files = dict[str, dict[str, Any]]
+
+
+@dataclass
+class Digests:
+    """known: what is remembered; seen: what was asked for since."""
+
+    file: Path
+    known: dict[str, list[Any]]
+    seen: dict[str, list[Any]] = field(default_factory=dict)
+
+    @classmethod
+    def recall(cls, file: Path) -> Digests:
+        try:
+            known = json.loads(file.read_bytes())
+        except (OSError, ValueError):
+            known = {}
+        return cls(file, known if isinstance(known, dict) else {})
+
+    def remember(self) -> None:
+        _replace(self.file, canonical(self.seen))
+
+    def of_files(self, root: Path, paths: list[str], named: str) -> Files:
+        base = root.parent if root.is_file() else root
+        try:
+            return {path: self._of(base / path, path, named) for path in paths}
+        except PermissionError as error:
+            raise SourceError(
+                f"{named} cannot be read: {error.filename}", "give the right to read it"
+            ) from error
+        except FileNotFoundError as error:
+            raise SourceError(
+                f"{named} changes while it is read: {error.filename}", "wait for its writer"
+            ) from error
+
+    def _of(self, file: Path, path: str, named: str) -> dict[str, Any]:
+        stamp = _stamp(file)
+        known = self.known.get(str(file))
+        sha = known[4] if known and known[:4] == stamp else file_digest(file)
+        if _stamp(file) != stamp:
+            raise SourceError(f"{named} changes while it is read: {path}", "wait for its writer")
+        if time.time_ns() - max(stamp[1], stamp[2]) > FRESH_NS:
+            self.seen[str(file)] = [*stamp, sha]
+        return {"sha256": sha, "bytes": stamp[0]}
+
+
+def _stamp(file: Path) -> list[int]:
+    facts = file.stat()
+    return [facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino]
+
+
+def _replace(path: Path, content: bytes) -> None:
+    if path.is_file() and path.read_bytes() == content:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.write_bytes(content)
+    partial.replace(path)

@@ -1,0 +1,148 @@
+"""ingest: raw files become rows of text. Reads the sources; writes documents/, places/ and rejects/.
+
+This module only wires: the parameters, what must hold, and the three folders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field, model_validator
+
+from tasks.ingest.planning import by_content, by_place
+from tasks.step import Artifact, Folder, Step, StepParams, judges, names, shapes
+
+Kind = Literal["web", "book", "code", "paper", "chat"]
+
+
+class Source(StepParams):
+    """A folder of files, or one file. name: letters, digits and _; path: relative to the project, or
+    absolute.
+    """
+
+    name: Annotated[str, Field(pattern=r"\A[a-z0-9][a-z0-9_]*\Z")]
+    kind: Kind
+    path: Annotated[str, Field(min_length=1)]
+
+
+class IngestParams(StepParams):
+    """The section `ingest` of params.yaml; sizes in bytes."""
+
+    sources: tuple[Source, ...] = names(min_length=1)
+    part_bytes: int = shapes(ge=1024)
+    part_bytes_max: int = shapes()
+    small_file_bytes: int = shapes(ge=1)
+    record_bytes_max: int = shapes(ge=1024)
+    rejects_max_share: float = judges(ge=0, le=1)
+
+    @model_validator(mode="after")
+    def _fits(self) -> IngestParams:
+        if self.part_bytes_max < self.part_bytes:
+            raise ValueError(f"part_bytes_max {self.part_bytes_max} is below part_bytes {self.part_bytes}")
+        if self.small_file_bytes > self.part_bytes:
+            raise ValueError(
+                f"small_file_bytes {self.small_file_bytes} is above part_bytes {self.part_bytes}"
+            )
+        return self
+
+
+def invariants(artifact: Artifact) -> Iterator[str]:
+    """Every record read is a document or a reject, every document has its place, and rejects keep below the
+    limit.
+    """
+    documents, rejects = artifact.counts("ingest/documents"), artifact.counts("ingest/rejects")
+    for unit in artifact.units("ingest/documents"):
+        rows = documents[unit]["documents_out"]
+        places = artifact.table("ingest/places", ["record"], unit).num_rows
+        if rows != places:
+            yield f"part {unit} has {rows} documents and {places} places; each document has one"
+        read, rejected = documents[unit]["records_in"], rejects[unit]["rejected"]
+        if rows + rejected != read:
+            yield f"part {unit}: {rows} documents, {rejected} rejects, {read} records; each is one of both"
+    yield from _shares(documents, rejects, artifact.params.rejects_max_share)
+
+
+def _shares(documents: Any, rejects: Any, most: float) -> Iterator[str]:
+    read: dict[str, int] = {}
+    refused: dict[str, int] = {}
+    for unit, counts in documents.items():
+        source = unit.partition("-")[0]
+        read[source] = read.get(source, 0) + counts["records_in"]
+        refused[source] = refused.get(source, 0) + rejects[unit]["rejected"]
+    for source, records in sorted(read.items()):
+        if records and refused[source] / records > most:
+            share = refused[source] / records
+            yield (
+                f"source {source}: {refused[source]} of {records} records rejected ({share:.3f}), rejects_max_share "
+                f"is {most}; see their reasons ({_reasons(source, rejects)}), mend the files or raise the limit"
+            )
+
+
+def _reasons(source: str, rejects: Any) -> str:
+    reasons: dict[str, int] = {}
+    for unit, counts in rejects.items():
+        for name, count in counts.items():
+            if unit.partition("-")[0] == source and name.startswith("rejected|reason="):
+                reason = name.partition("=")[2]
+                reasons[reason] = reasons.get(reason, 0) + count
+    return ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items()))
+
+
+def rows(artifact: Artifact, unit: str) -> pa.Table:
+    """The documents of a part without their text: part, row, id, source, kind, characters, bytes, url,
+    created.
+    """
+    table = artifact.table("ingest/documents", ["id", "source", "kind", "text", "url", "created"], unit)
+    return pa.table(
+        {
+            "part": pa.array([unit] * table.num_rows, pa.string()),
+            "row": pa.array(range(table.num_rows), pa.int64()),
+            "id": table["id"],
+            "source": table["source"],
+            "kind": table["kind"],
+            "characters": pc.utf8_length(table["text"]).cast(pa.int64()),
+            "bytes": pc.binary_length(table["text"]).cast(pa.int64()),
+            "url": table["url"],
+            "created": table["created"],
+        }
+    )
+
+
+CUT = ("part_bytes", "part_bytes_max", "small_file_bytes")
+"""What cuts parts shows in the documents by their digests; in the keys it stands once, with the places."""
+
+STEP = Step(
+    name="ingest",
+    params=IngestParams,
+    folders=(
+        Folder(
+            "documents",
+            "tasks.ingest.documents:make",
+            shapes=("record_bytes_max",),
+            versions=("pyarrow",),
+            plan=by_content,
+        ),
+        Folder(
+            "places",
+            "tasks.ingest.places:make",
+            shapes=("record_bytes_max", *CUT),
+            versions=("pyarrow",),
+            plan=by_place,
+        ),
+        Folder(
+            "rejects",
+            "tasks.ingest.rejects:make",
+            shapes=("record_bytes_max",),
+            versions=("pyarrow",),
+            plan=by_place,
+        ),
+    ),
+    inputs=(),
+    rows=rows,
+    rows_of="ingest/documents",
+    invariants=invariants,
+    outside=("sources",),
+)

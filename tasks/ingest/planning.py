@@ -1,0 +1,219 @@
+"""What is a part: the files of each source cut into runs of units, and runs into parts by the local cut.
+
+In: the sources of params.yaml, data/sources.json, and the larger files' records as tasks.ingest.scanning
+finds them.
+Out: units of work. It stands in no key: the specification of a unit says all that shapes its bytes.
+
+A run is all files below small_file_bytes of one source, each a unit, in the order of their paths; or a larger
+file, whose records are the units. Runs are cut by tasks.text.cut with window part_bytes / 2, so parts hold
+part_bytes in the mean and part_bytes_max at most (but for a single unit that is larger). A part is named
+<source>-<16 hex of the SHA-256 over its units' digests>, with -2, -3 for equals in the order of their origin,
+and its origin is the path and line of its first record.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tasks.artifacts.canonical import canonical
+from tasks.ingest.reading import WHOLE, Span
+from tasks.ingest.records import file_unit, fold
+from tasks.ingest.scanning import Scanner
+from tasks.sources import format_of, place
+from tasks.step import Folder, Plan, Unit
+from tasks.text.cut import cut_points
+
+if TYPE_CHECKING:
+    from tasks.ingest import IngestParams
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a source. form: "files" for a run of small files, else "text" or "lines"."""
+
+    name: str
+    source: str
+    kind: str
+    form: str
+    digest: str
+    spans: tuple[Span, ...]
+
+    @property
+    def origin(self) -> tuple[str, int]:
+        return self.spans[0].file, self.spans[0].number
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        return {"source": self.source, "kind": self.kind, "form": self.form, "digest": self.digest}
+
+    @property
+    def places(self) -> list[list[Any]]:
+        return [[span.file, span.form, span.start, span.stop, span.number] for span in self.spans]
+
+
+def by_content(plan: Plan, folder: Folder) -> list[Unit]:
+    """Units of `documents`: nothing about places in their keys."""
+    return [Unit(part.name, (), part.spec, files, part.origin) for part, files in _laid(plan)]
+
+
+def by_place(plan: Plan, folder: Folder) -> list[Unit]:
+    """Units of `places` and `rejects`: paths, offsets and numbers stand in their keys too."""
+    return [
+        Unit(part.name, (), part.spec | {"spans": part.places}, files, part.origin)
+        for part, files in _laid(plan)
+    ]
+
+
+def take(count: int, limit: int | None, fraction: float | None) -> int:
+    """How many of a source's `count` units a small run takes: the first `limit`, or that fraction, at least
+    one.
+    """
+    wanted = count if fraction is None else math.ceil(count * fraction)
+    return min(count, max(1, wanted if limit is None else min(wanted, limit)))
+
+
+def _laid(plan: Plan) -> Iterator[tuple[Part, dict[str, str]]]:
+    """Every part, with the file that tells a worker where its units lie."""
+    scratch = plan.scratch()
+    (scratch / "spans").mkdir(parents=True, exist_ok=True)
+    roots = {source.name: str(_base(place(plan.root, source.path))) for source in plan.params.sources}
+    for part in parts(plan):
+        file = scratch / "spans" / f"{part.name}.json"
+        spans = {"root": roots[part.source], "spool": str(scratch / "spool"), "spans": part.spans}
+        file.write_text(json.dumps(spans), encoding="utf-8")
+        yield part, {"spans": str(file)}
+
+
+def parts(plan: Plan) -> list[Part]:
+    """Every part of every source, source by source as params.yaml names them, each in the order of origin."""
+    wanted = canonical([plan.params.model_dump(mode="json"), plan.sources()["sources"]])
+    return _parts(_Asked(plan), wanted, str(plan.root), str(plan.scratch()), plan.limit, plan.fraction)
+
+
+class _Asked:
+    """A plan that equals any other, so that the arguments beside it alone say whether parts are known
+    already.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Asked)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@lru_cache(maxsize=2)
+def _parts(
+    asked: _Asked, wanted: bytes, root: str, scratch: str, limit: int | None, fraction: float | None
+) -> list[Part]:
+    plan, found = asked.plan, asked.plan.sources()["sources"]
+    scanner = Scanner(
+        Path(root) / ".gristmill" / "scans", Path(scratch) / "spool", plan.params.record_bytes_max
+    )
+    laid = []
+    for source in plan.params.sources:
+        runs = Runs(plan.params, source.name, source.kind, found[source.name]["files"])
+        laid += runs.parts(scanner, _base(place(plan.root, source.path)), limit, fraction)
+    if limit is None and fraction is None:
+        scanner.forget_others()
+    return laid
+
+
+def _base(path: Path) -> Path:
+    return path.parent if path.is_file() else path
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The runs of one source. files: path -> {"sha256", "bytes"}."""
+
+    params: IngestParams
+    source: str
+    kind: str
+    files: Mapping[str, Mapping[str, Any]]
+
+    def parts(self, scanner: Scanner, root: Path, limit: int | None, fraction: float | None) -> list[Part]:
+        """The parts, named, in the order of origin."""
+        found: list[tuple[str, str, tuple[Span, ...]]] = []
+        small, large = self._sorted()
+        scans = {} if limit is not None else {path: self._scan(scanner, root, path) for path in large}
+        count = len(small) + sum(len(scan) for scan in scans.values())
+        left = limit if limit is not None else take(count, None, fraction)
+        if small:
+            taken = small[: max(1, left)]
+            found += self._of_files(taken)
+            left -= len(taken)
+        for path in large:
+            if left <= 0:
+                break
+            scan = scans[path] if path in scans else self._scan(scanner, root, path)
+            found += self._of_records(path, scan[:left])
+            left -= len(scan)
+        return self._named(found)
+
+    def _sorted(self) -> tuple[list[str], list[str]]:
+        below = self.params.small_file_bytes
+        paths = sorted(self.files)
+        return (
+            [path for path in paths if self.files[path]["bytes"] < below],
+            [path for path in paths if self.files[path]["bytes"] >= below],
+        )
+
+    def _form(self, path: str) -> str:
+        form = format_of(path, self.kind)
+        assert form is not None  # noqa: S101 - sources.json lists known formats only
+        return form
+
+    def _scan(self, scanner: Scanner, root: Path, path: str) -> Array:
+        form, sha256 = self._form(path), self.files[path]["sha256"]
+        return scanner.scan(root / path, form, sha256, self.source, f"{self.source}: {path}")
+
+    def _cut(self, sizes: Array, digests: Array) -> Iterator[tuple[int, int]]:
+        window = max(1, self.params.part_bytes // 2)
+        ends = cut_points(sizes, digests, window, self.params.part_bytes_max).tolist()
+        return zip([0, *ends[:-1]], ends, strict=True) if ends else iter(())
+
+    def _of_files(self, paths: list[str]) -> Iterator[tuple[str, str, tuple[Span, ...]]]:
+        facts = [self.files[path] for path in paths]
+        sizes = np.array([fact["bytes"] for fact in facts], np.uint64)
+        digests = np.array([int(fact["sha256"][:16], 16) for fact in facts], np.uint64)
+        spans = [
+            Span(path, self._form(path), fact["sha256"], 0, WHOLE, 0)
+            for path, fact in zip(paths, facts, strict=True)
+        ]
+        for start, stop in self._cut(sizes, digests):
+            taken = spans[start:stop]
+            yield "files", fold(file_unit(span.form, span.sha256) for span in taken), tuple(taken)
+
+    def _of_records(self, path: str, scan: Array) -> Iterator[tuple[str, str, tuple[Span, ...]]]:
+        form, sha256 = self._form(path), self.files[path]["sha256"]
+        digests = np.ascontiguousarray(scan["digest"][:, :8]).view(">u8").reshape(-1)
+        for start, stop in self._cut(scan["size"] + 1, digests.astype(np.uint64)):
+            first, last = scan[start], scan[stop - 1]
+            end = int(last["offset"] + last["size"])
+            span = Span(path, form, sha256, int(first["offset"]), end, int(first["number"]))
+            whole = fold([scan["digest"][start:stop].tobytes()])
+            yield "text" if form == "text" else "lines", whole, (span,)
+
+    def _named(self, found: list[tuple[str, str, tuple[Span, ...]]]) -> list[Part]:
+        named, seen = [], Counter[str]()
+        for form, digest, spans in sorted(found, key=lambda item: (item[2][0].file, item[2][0].number)):
+            name = f"{self.source}-{digest[:16]}"
+            seen[name] += 1
+            name += f"-{seen[name]}" if seen[name] > 1 else ""
+            named.append(Part(name, self.source, self.kind, form, digest, spans))
+        return named

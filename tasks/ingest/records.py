@@ -1,0 +1,149 @@
+"""Cutting a stream of bytes into records and naming each by its digest; folding digests to that of a part.
+
+In: blocks of bytes. Out: raw records with their place. It knows neither files nor JSON. A record above
+`limit` bytes is digested and measured, but only its head is held.
+
+A record of lines is a line: bytes between "\\n" and "\\n", a "\\r" before it left out, and never a cut
+anywhere else (U+2028, U+0085 and a lone "\\r" are text). Lines of nothing but blanks are no records, though
+they count in the numbers. A record of text is the whole stream. A byte order mark at the beginning of a file
+belongs to no record.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+BOM = b"\xef\xbb\xbf"
+HEAD = 800
+BLANKS = b" \t\r"
+
+
+class Record(NamedTuple):
+    """A raw record.
+
+    number: which line of its file, from 0. offset, size: bytes after decompression, without the line's end.
+    raw: its bytes; of one above the limit, None, and `head` holds its first bytes.
+    digest: 32 bytes, SHA-256 of the source's name, a zero byte and the record.
+    """
+
+    number: int
+    offset: int
+    size: int
+    raw: bytes | None
+    head: bytes
+    digest: bytes
+
+    @property
+    def id(self) -> str:
+        return self.digest.hex()[:32]
+
+
+def seed(source: str) -> Any:
+    """The SHA-256 with which the digest of each record of `source` begins."""
+    return hashlib.sha256(source.encode() + b"\0")
+
+
+def fold(digests: Iterable[bytes]) -> str:
+    """64 hex: SHA-256 over the digests of a part's units, one after another."""
+    whole = hashlib.sha256()
+    for digest in digests:
+        whole.update(digest)
+    return whole.hexdigest()
+
+
+def file_unit(form: str, sha256: str) -> bytes:
+    """The digest, as bytes, of a file that is one unit; its format says how it is read, so it counts."""
+    return f"{form}\n{sha256}\n".encode()
+
+
+def records(
+    blocks: Iterable[bytes], form: str, source: str, limit: int, start: int = 0, number: int = 0
+) -> Iterator[Record]:
+    """The records of a stream that begins at byte `start` of its file with line `number`.
+
+    form: "text", or any format of lines. limit: bytes of a record that are held at most.
+    """
+    skipped, stream = _without_mark(blocks) if start == 0 else (0, iter(blocks))
+    if form == "text":
+        yield _whole(stream, source, limit, skipped)
+    else:
+        yield from _lines(stream, source, limit, start + skipped, number)
+
+
+def _without_mark(blocks: Iterable[bytes]) -> tuple[int, Iterator[bytes]]:
+    """Bytes of the mark (3 or 0), and the stream after it; blocks may be of any size."""
+    stream = iter(blocks)
+    begin = b""
+    for block in stream:
+        begin += block
+        if len(begin) >= len(BOM):
+            break
+    skipped = len(BOM) if begin.startswith(BOM) else 0
+    return skipped, _chained(begin[skipped:], stream)
+
+
+def _chained(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from rest
+
+
+def _whole(stream: Iterator[bytes], source: str, limit: int, offset: int) -> Record:
+    line = _Line(source, limit)
+    for block in stream:
+        line.add(block)
+    return line.record(0, offset, line.size)
+
+
+def _lines(stream: Iterator[bytes], source: str, limit: int, offset: int, number: int) -> Iterator[Record]:
+    line = _Line(source, limit)
+    for block in stream:
+        *full, rest = block.split(b"\n")
+        for piece in full:
+            line.add(piece)
+            if not line.blank:
+                yield line.record(number, offset, line.size - line.returned)
+            offset, number = offset + line.size + 1, number + 1
+            line.clear()
+        line.add(rest)
+    if not line.blank:
+        yield line.record(number, offset, line.size - line.returned)
+
+
+class _Line:
+    """A record as it grows, at most `limit` bytes of it held."""
+
+    def __init__(self, source: str, limit: int) -> None:
+        self._seed, self._limit = seed(source), limit
+        self.clear()
+
+    def clear(self) -> None:
+        self.size, self._held, self._long = 0, b"", None
+
+    @property
+    def returned(self) -> int:
+        """1 where the line ends with a carriage return."""
+        return int(self._held.endswith(b"\r"))
+
+    @property
+    def blank(self) -> bool:
+        return self._long is None and not self._held.strip(BLANKS)
+
+    def add(self, piece: bytes) -> None:
+        self.size += len(piece)
+        self._held = self._held + piece if self._held else piece
+        if self._long is None and len(self._held) > self._limit + 1:
+            self._head, self._long = self._held[:HEAD], self._seed.copy()
+        if self._long is not None:
+            self._long.update(self._held[:-1])
+            self._held = self._held[-1:]
+
+    def record(self, number: int, offset: int, size: int) -> Record:
+        """The record, cut to `size`; only its last byte, a carriage return, may be left out."""
+        tail = self._held[: len(self._held) - (self.size - size)]
+        digest = (self._long or self._seed).copy()
+        digest.update(tail)
+        if self._long is None and size <= self._limit:
+            return Record(number, offset, size, tail, b"", digest.digest())
+        return Record(number, offset, size, None, self._head if self._long else tail[:HEAD], digest.digest())

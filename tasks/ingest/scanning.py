@@ -1,0 +1,74 @@
+"""Where the records of a larger file lie: one pass over its bytes, remembered by the file's digest.
+
+In: a file and its digest. Out: an array with a row for each record. It parses nothing.
+
+A scan is kept in .gristmill/scans/, named by the file's digest, its format, its source's name and the code
+that cuts records, so that a file is scanned once in its life. A scan of its own holds 56 bytes a record and
+is mapped, not read. A compressed file is scanned through its decompressed copy in the run's scratch folder,
+where the workers find it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tasks.artifacts.canonical import digest
+from tasks.code import function_digest
+from tasks.ingest.containers import file_blocks
+from tasks.ingest.reading import spooled
+from tasks.ingest.records import Record, records
+
+ROW = np.dtype([("offset", "<i8"), ("size", "<i8"), ("number", "<i8"), ("digest", "u1", (32,))])
+CHUNK = 65_536
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass
+class Scanner:
+    """home: where scans are kept; spool: where decompressed copies go; limit: bytes of a record held at most."""
+
+    home: Path
+    spool: Path
+    limit: int
+    used: set[str] = field(default_factory=set)
+
+    def scan(self, path: Path, form: str, sha256: str, source: str, named: str) -> Array:
+        """The records of a file, ROW [n]. Raises SourceError where the file is damaged."""
+        name = digest([sha256, form, source, function_digest("tasks.ingest.records:records"), _containers()])
+        file = self.home / name
+        if not file.exists():
+            plain = spooled(path, form, sha256, self.spool, named)
+            stream = file_blocks(plain, 0, plain.stat().st_size)
+            _write(file, records(stream, form, source, self.limit))
+        self.used.add(name)
+        return np.memmap(file, ROW, mode="r") if file.stat().st_size else np.empty(0, ROW)
+
+    def forget_others(self) -> None:
+        """Delete the scans that no source asked for."""
+        for file in self.home.glob("*"):
+            if file.name not in self.used:
+                file.unlink(missing_ok=True)
+
+
+def _containers() -> str:
+    return function_digest("tasks.ingest.containers:blocks")
+
+
+def _write(file: Path, found: Iterator[Record]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        with partial.open("wb") as out:
+            while chunk := [(r.offset, r.size, r.number, tuple(r.digest)) for r in islice(found, CHUNK)]:
+                out.write(np.array(chunk, ROW).tobytes())
+        partial.rename(file)
+    finally:
+        partial.unlink(missing_ok=True)

