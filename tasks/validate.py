@@ -172,12 +172,14 @@ def _import_gx() -> ModuleType:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep the warnings and logs of Great Expectations, and of what it imports, to themselves."""
-    logger = logging.getLogger("great_expectations")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
+    logger, nowhere = logging.getLogger("great_expectations"), logging.NullHandler()
+    before = logger.propagate
+    logger.propagate = False
+    logger.addHandler(nowhere)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        logger.setLevel(before)
+        logger.propagate = before
+        logger.removeHandler(nowhere)

@@ -1,0 +1,409 @@
+"""Validation: what is tested, what is said, and that nothing passes untested or asks the network."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+
+from tasks.errors import ParamsError
+from tasks.profile import profile_table, sample_rows, visible
+from tasks.suites import Suite, load
+from tasks.validate import OPT_OUTS, suite_digest, validate
+from tests.fakes import FakeArtifact, fake_step, of_units
+
+HOUSE = Path(__file__).parent.parent
+CASE = HOUSE.parent / "shared" / "cases" / "57-gx-all-null-and-blank"
+SOURCES = 'dimension == "source"'
+DROP_SHARE = {"drop_share": {"of": ["documents_dropped"], "by": ["documents_in"]}}
+
+
+def expect(type, why="a reason", severity="critical", empty=None, where=None, **kwargs):
+    if where:
+        kwargs |= {"row_condition": where, "condition_parser": "pandas"}
+    meta = {"why": why} | ({"empty_when_zero": empty} if empty else {})
+    return {"type": f"expect_{type}", "kwargs": kwargs, "severity": severity, "meta": meta}
+
+
+NOT_EMPTY = expect("table_row_count_to_be_between", min_value=1)
+
+
+def lay(folder, profile=(NOT_EMPTY,), rows=(NOT_EMPTY,), **more):
+    path = folder / "expectations" / "filter.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"profile": list(profile), "rows": list(rows), **more}))
+    return path
+
+
+def check(tmp_path, table, *rows, docs=None, counts=None, **more):
+    """Validation of one part of source `a` with these rows."""
+    units = of_units(("a", table))
+    counts = counts or {unit: {"documents_in": 10, "documents_dropped": 1} for unit in units}
+    artifact = FakeArtifact({"filter/verdicts": units}, {"filter/verdicts": counts}, **more.pop("params", {}))
+    return validate(fake_step(), artifact, lay(tmp_path, rows=rows or (NOT_EMPTY,), **more), docs)
+
+
+def the_only(sentences):
+    assert len(sentences) == 1, sentences
+    return sentences[0]
+
+
+# What Great Expectations passes without having looked
+
+
+@pytest.mark.parametrize(
+    "expectation",
+    [
+        expect("column_value_lengths_to_be_between", column="text", min_value=10),
+        expect("column_values_to_be_in_set", column="text", value_set=["en"]),
+        expect("column_values_to_be_between", column="text", min_value=5, severity="warning"),
+        expect("column_values_to_match_regex", column="text", regex="x"),
+        expect("column_distinct_values_to_be_in_set", column="text", value_set=["en"]),
+        expect("column_values_to_be_unique", column="text"),
+        expect("column_values_to_be_in_set", column="text", value_set=["en"], mostly=0),
+    ],
+    ids=lambda expectation: expectation["type"],
+)
+def test_a_column_of_nulls_tests_nothing(tmp_path, expectation):
+    table = {"id": [0, 1, 2, 3], "text": pa.array([None] * 4, pa.string())}
+    result = check(tmp_path, table, expectation)
+    assert not result.success
+    sentence = the_only(result.failures)
+    assert expectation["type"] in sentence and "tested nothing: all 4 values are null" in sentence
+
+
+def test_no_rows_no_units_and_conditions_without_rows_test_nothing(tmp_path):
+    empty = {"text": pa.array([], pa.string())}
+    result = check(tmp_path, empty, expect("column_values_to_not_be_null", column="text"))
+    assert "rows has no rows: 1 expectations tested nothing" in the_only(result.failures)
+    artifact = FakeArtifact(counts={"filter/verdicts": {"a-0": {"documents_in": 1}}})
+    result = validate(fake_step(), artifact, lay(tmp_path), None)
+    assert "rows has no rows" in the_only(result.failures)
+    nobody = expect("column_values_to_not_be_null", column="text", where='text == "nobody"')
+    result = check(tmp_path, {"text": ["a", "b"]}, nobody)
+    assert "none of 2 rows fulfils its condition" in the_only(result.failures)
+
+
+def test_empty_is_allowed_only_while_the_named_measure_is_zero(tmp_path):
+    expectation = expect(
+        "column_values_to_be_between",
+        column="value",
+        min_value=0,
+        where='verdict == "drop"',
+        empty="documents_dropped",
+    )
+    table = {"verdict": ["keep"], "value": pa.array([None], pa.float64())}
+    none = {"a-0": {"documents_in": 1, "documents_dropped": 0}}
+    assert check(tmp_path, table, expectation, counts=none).success
+    some = {"a-0": {"documents_in": 1, "documents_dropped": 1}}
+    assert "tested nothing" in the_only(check(tmp_path, table, expectation, counts=some).failures)
+
+
+def test_a_column_that_nobody_made_and_a_rule_whose_signal_nobody_computes(tmp_path):
+    result = check(
+        tmp_path, {"words": [1]}, expect("column_max_to_be_between", column="wrods", severity="warning")
+    )
+    assert "no column wrods (there are: words)" in the_only(result.failures)
+    rules = [
+        SimpleNamespace(name="too_short", signal="words"),
+        SimpleNamespace(name="odd", signal="perplexity"),
+    ]
+    result = check(tmp_path, {"words": [1]}, params={"rules": rules}, members={"dropped|rule": "rules"})
+    assert "rule odd judges the signal perplexity, which nobody computes" in the_only(result.failures)
+
+
+def test_a_rule_that_never_fires_is_named(tmp_path):
+    rules = [SimpleNamespace(name=name, signal="words") for name in ("too_short", "never_a", "never_b")]
+    fires = expect(
+        "column_values_to_be_between",
+        column="dropped",
+        min_value=1,
+        where='dimension == "rule"',
+        severity="warning",
+    )
+    counts = {"a-0": {"documents_in": 9, "dropped|rule=too_short": 2}}
+    result = check(
+        tmp_path,
+        {"words": [1]},
+        counts=counts,
+        params={"rules": rules},
+        members={"dropped|rule": "rules"},
+        profile=[fires],
+    )
+    assert result.success
+    sentence = the_only(result.warnings)
+    assert "2 of 3 tested (rule never_a: 0, rule never_b: 0)" in sentence
+
+
+# Case 57 and mostly
+
+
+def test_blank_is_not_visible(tmp_path):
+    assert [
+        visible(text) for text in ("", "  \n", "\u200b\u2060", "\0", "\u3164", "a b", "日本", "é", "!")
+    ] == [
+        *[0] * 5,
+        2,
+        2,
+        1,
+        1,
+    ]
+
+
+@pytest.mark.parametrize("name", ["all_null", "blank", "mixed"])
+def test_case_57(tmp_path, name):
+    if not CASE.is_dir():
+        pytest.skip("the shared cases are not here")
+    rows = [json.loads(line) for line in (CASE / f"{name}.jsonl").read_text().split("\n") if line]
+    table = {"id": [row["id"] for row in rows], "text": pa.array([row["text"] for row in rows], pa.string())}
+    nulls = expect("column_values_to_not_be_null", column="text")
+    shown = expect("column_values_to_be_between", column="text_visible", min_value=1)
+    result = check(tmp_path, table, nulls, shown)
+    assert not result.success
+    if name == "all_null":
+        assert (
+            "4 of 4 tested" in result.failures[0]
+            and "tested nothing: all 4 values are null" in result.failures[1]
+        )
+    elif name == "blank":
+        assert "text_visible" in the_only(result.failures) and "4 of 4 tested" in result.failures[0]
+    else:
+        assert "4 of 10 tested (a-0000000000000000 row 0: null" in the_only(result.failures)
+
+
+def test_mostly_zero_and_one(tmp_path):
+    table = {"text": ["a", None, None, None]}
+    limits = {
+        most: expect("column_values_to_not_be_null", column="text", mostly=most)
+        for most in (0, 0.25, 0.26, 1)
+    }
+    found = {most: check(tmp_path, table, limit) for most, limit in limits.items()}
+    assert [found[most].success for most in (0, 0.25, 0.26, 1)] == [True, True, False, False]
+    assert "can never be broken, since mostly is 0" in the_only(found[0].warnings)
+    values = expect("column_values_to_be_in_set", column="text", value_set=["b"], mostly=0)
+    result = check(tmp_path, table, values)
+    assert result.success and len(result.warnings) == 2
+    assert "skipped 3 nulls of 4 values" in result.warnings[1]
+
+
+# What is said
+
+
+def test_a_broken_expectation_says_what_where_and_how_to_mend_it(tmp_path):
+    counts = {
+        "a-0": {"documents_in": 100, "documents_dropped": 99},
+        "b-1": {"documents_in": 100, "documents_dropped": 10},
+    }
+    limit = expect(
+        "column_values_to_be_between", "rules too strict", column="drop_share", max_value=0.95, where=SOURCES
+    )
+    ones = expect("column_values_to_be_between", column="words", min_value=1, severity="warning")
+    result = check(tmp_path, {"words": [0] * 9}, ones, profile=[limit], ratios=DROP_SHARE, counts=counts)
+    assert the_only(result.failures) == (
+        "expectations/filter.json: profile[0] expect_column_values_to_be_between of drop_share where "
+        'dimension == "source" (max_value 0.95) is broken: 1 of 2 tested (source a: 0.99). rules too strict; '
+        "correct the data or loosen expectations/filter.json"
+    )
+    unit = "a-0000000000000000"
+    shown = f"9 of 9 tested ({unit} row 0: 0, {unit} row 1: 0, {unit} row 2: 0 and 6 more)"
+    assert shown in the_only(result.warnings)
+    assert result.tested == {"profile": 5, "rows": 9, "rows_total": 9, "sampled": False, "expectations": 2}
+
+
+@pytest.mark.parametrize(
+    ("suite", "fault"),
+    [
+        ({"rows": [expect("column_values_to_be_nice", column="words")]}, "expect_column_values_to_be_nice"),
+        ({"rows": [expect("column_values_to_not_be_null", colunm="a")]}, "colunm"),
+        (
+            {"rows": [expect("column_values_to_not_be_null", severity="fatal", column="a")]},
+            "'critical' or 'warning'",
+        ),
+        ({"rows": [expect("column_values_to_not_be_null", column="words", where="nobody == 1")]}, "nobody"),
+        (
+            {"rows": [expect("column_values_to_not_be_null", column="a", where="@os.abort()")]},
+            "may hold names",
+        ),
+        ({"rows": []}, "at least 1 item"),
+        ({"rows": [NOT_EMPTY | {"meta": {}}]}, "why"),
+        ({"more": 1}, "Extra inputs"),
+        ({"members": {"rule": "rules"}}, "measure|dimension"),
+    ],
+)
+def test_a_faulty_suite_is_named(tmp_path, suite, fault):
+    suite = {"profile": [NOT_EMPTY], "rows": [NOT_EMPTY], **suite}
+    artifact = FakeArtifact({"filter/verdicts": of_units(("a", {"words": [1]}))})
+    with pytest.raises(ParamsError, match=r"expectations/filter\.json") as caught:
+        validate(fake_step(), artifact, lay(tmp_path, **suite), None)
+    assert fault in str(caught.value)
+
+
+def test_a_condition_for_the_other_parser_is_refused(tmp_path):
+    expectation = expect("column_values_to_not_be_null", column="a", where='a == "b"')
+    expectation["kwargs"]["condition_parser"] = "great_expectations"
+    with pytest.raises(ParamsError, match=r'needs "condition_parser": "pandas"'):
+        load(lay(tmp_path, rows=[expectation]))
+
+
+def test_an_absent_or_broken_file_is_named(tmp_path):
+    with pytest.raises(ParamsError, match="is not there"):
+        suite_digest(tmp_path / "none.json")
+    (tmp_path / "bad.json").write_text("{")
+    with pytest.raises(ParamsError, match="is not JSON"):
+        suite_digest(tmp_path / "bad.json")
+
+
+def test_the_digest_is_of_what_a_suite_says(tmp_path):
+    path = lay(tmp_path)
+    before = suite_digest(path)
+    path.write_text(json.dumps(json.loads(path.read_text()), indent=4, sort_keys=True))
+    assert suite_digest(path) == before
+    lay(tmp_path, rows=[expect("table_row_count_to_be_between", min_value=2)])
+    assert suite_digest(path) != before
+
+
+# Data Docs
+
+
+def test_data_docs_are_escaped_and_ask_nobody(tmp_path):
+    docs = tmp_path / "docs"
+    evil = "<script>alert(1)</script>"
+    result = check(
+        tmp_path,
+        {"rule": [evil, "b"]},
+        expect("column_values_to_be_in_set", column="rule", value_set=["b"]),
+        docs=docs,
+    )
+    assert not result.success and evil in result.failures[0]
+    page = (docs / "filter" / "rows.html").read_text()
+    assert "Great Expectations" in page and "&lt;script&gt;alert(1)" in page
+    for name in ("rows", "profile"):
+        page = (docs / "filter" / f"{name}.html").read_text()
+        assert "<script" not in page and "<link" not in page and 'src="http' not in page
+    index = (docs / "index.html").read_text()
+    assert (
+        "filter/profile: all expectations hold" in index and "filter/rows: expectations are broken" in index
+    )
+
+
+# The tables
+
+
+def measures(table):
+    return {(row["dimension"], row["member"]): row for row in table.to_pylist()}
+
+
+def suite_of(**more):
+    return Suite.model_validate({"profile": [NOT_EMPTY], "rows": [NOT_EMPTY], **more})
+
+
+def test_the_profile_counts_everything_once():
+    counts = {
+        "filter/signals": {"a-0": {"documents_in": 7}, "a-1": {"documents_in": 5}},
+        "filter/verdicts": {
+            "a-0": {"documents_in": 6, "documents_dropped": 2, "dropped|rule=x": 2, "kept|language=en": 4},
+            "a-1": {"documents_in": 4, "documents_dropped": 0, "kept|language=de": 3, "kept|language=en": 1},
+            "b-2": {"documents_in": 0, "documents_dropped": 0},
+        },
+    }
+    rules = [SimpleNamespace(name="x", signal="s"), SimpleNamespace(name="y", signal="s")]
+    artifact = FakeArtifact(counts=counts, rules=rules)
+    suite = suite_of(members={"dropped|rule": "rules"}, ratios=DROP_SHARE)
+    table = profile_table(fake_step(folders=("signals", "verdicts")), artifact, suite)
+    cells = measures(table)
+    assert table["dimension"].to_pylist()[:3] == ["total", "source", "source"]
+    assert cells["total", "all"]["documents_in"] == 10 and cells["source", "a"]["drop_share"] == 0.2
+    assert cells["source", "b"]["drop_share"] is None and cells["total", "all"]["kept"] == 8
+    assert cells["rule", "x"]["dropped"] == 2 and cells["rule", "y"]["dropped"] == 0
+    assert cells["language", "en"]["kept"] == 5 and cells["language", "en"]["documents_in"] is None
+    assert cells["part", "a-1"]["dropped"] == 0
+
+
+def test_counts_by_source_and_groups_and_folders_written_along():
+    counts = {"mix/mixture": {"mixture": {"sequences|source=a": 3, "sequences|source=b": 4}}}
+    cells = measures(profile_table(fake_step("mix", ("mixture",)), FakeArtifact(counts=counts), suite_of()))
+    assert {key: row["sequences"] for key, row in cells.items()} == {
+        ("total", "all"): 7,
+        ("source", "a"): 3,
+        ("source", "b"): 4,
+        ("part", "mixture"): 7,
+    }
+    counts = {
+        "pack/x": {"a-train-01": {"tokens": 5}, "b/test": {"tokens": 1}},
+        "pack/y": {"a-0": {"spans": 2}},
+    }
+    cells = measures(
+        profile_table(fake_step("pack", ("x",), also=("y",)), FakeArtifact(counts=counts), suite_of())
+    )
+    assert cells["source", "a"] == {"dimension": "source", "member": "a", "tokens": 5, "spans": 2}
+    assert cells["source", "b"]["tokens"] == 1 and cells["source", "b"]["spans"] == 0
+
+
+def test_the_sample_is_seeded_by_names_and_the_same_in_any_order():
+    tables = {f"a-{n:016x}": pa.table({"value": range(100 * n, 100 * n + 100)}) for n in range(8)}
+    step = fake_step()
+    whole = sample_rows(step, FakeArtifact({"filter/verdicts": tables}), 800)
+    assert whole.rows["value"].to_pylist() == list(range(800)) and whole.total == 800
+    first = sample_rows(step, FakeArtifact({"filter/verdicts": tables}), 90)
+    other = sample_rows(step, FakeArtifact({"filter/verdicts": dict(reversed(tables.items()))}), 90)
+    assert first.total == 800 and first.rows.num_rows == 90
+    assert sorted(first.rows["value"].to_pylist()) == sorted(other.rows["value"].to_pylist())
+    assert first.rows["value"].to_pylist() == sorted(first.rows["value"].to_pylist())
+    at = [100 * int(unit[2:], 16) + number for unit, number in zip(first.units, first.numbers, strict=True)]
+    assert at == first.rows["value"].to_pylist()
+    assert len(set(first.units)) == 8
+
+
+# Case 55: no telemetry
+
+
+ASKS = """
+import sys
+from pathlib import Path
+
+def hook(event, arguments):
+    address = arguments[1] if event == "socket.connect" else arguments[:1]
+    if event in ("socket.connect", "socket.getaddrinfo") and address[0] not in ("127.0.0.1", "::1",
+    "localhost"):
+        print("asked:", event, address)
+
+sys.addaudithook(hook)
+from tests.test_validate import check
+assert check(Path(sys.argv[1]), {"words": [1]}, docs=Path(sys.argv[1]) / "docs").success
+import os
+print(os.environ["GX_ANALYTICS_ENABLED"], os.environ["DO_NOT_TRACK"])
+"""
+
+
+def run(*arguments):
+    without = {name: value for name, value in os.environ.items() if name not in OPT_OUTS}
+    command = [sys.executable, "-W", "error", "-c", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=HOUSE, env=without)
+
+
+def test_nothing_is_asked_of_the_network_from_the_import_on(tmp_path):
+    done = run(ASKS, tmp_path)
+    assert (done.stdout, done.stderr) == ("false 1\n", "")
+
+
+def test_great_expectations_is_imported_only_to_validate(tmp_path):
+    code = (
+        "import sys, tasks.validate; from pathlib import Path\n"
+        "tasks.validate.suite_digest(Path(sys.argv[1]))\n"
+        "print(sorted({'great_expectations', 'pandas'} & set(sys.modules)))"
+    )
+    assert run(code, lay(tmp_path)).stdout == "[]\n"
+
+
+def test_it_is_silent(tmp_path, capfd, caplog):
+    check(
+        tmp_path,
+        {"words": [1]},
+        expect("column_distinct_values_to_be_in_set", column="words", value_set=[2]),
+        docs=tmp_path / "docs",
+    )
+    assert capfd.readouterr() == ("", "") and caplog.records == []
