@@ -86,7 +86,7 @@ PAIRS = pa.schema(
         pa.field("removes", pa.bool_(), nullable=False),  # the pair that decided the row
     ]
 )
-"""dedup/pairs: candidate pairs whose Jaccard was computed; not aligned, sorted by (row, other_part, other_row)."""
+"""dedup/pairs: candidate pairs whose Jaccard was computed; sorted by (row, other_part, other_row)."""
 
 MATCHES = pa.schema(
     [
@@ -94,8 +94,8 @@ MATCHES = pa.schema(
         pa.field("set", pa.string(), nullable=False),  # name of the evaluation set in params.yaml
         pa.field("item", pa.string(), nullable=False),  # "line:field" within that set's file
         pa.field("grams", pa.int64(), nullable=False),  # different n-grams shared in this passage
-        pa.field("start", pa.int64(), nullable=False),  # bytes of the normalized text: the passage's first shared
-        pa.field("stop", pa.int64(), nullable=False),  # n-gram to its last
+        pa.field("start", pa.int64(), nullable=False),  # bytes of the normalized text: its first
+        pa.field("stop", pa.int64(), nullable=False),  # shared n-gram to its last
     ]
 )
 """decontaminate/matches: a row a passage; not aligned, sorted by (row, set, item, start)."""

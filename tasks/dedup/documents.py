@@ -93,8 +93,9 @@ def _read_part(reads: Reads, params: DedupParams, number: int, unit: str) -> _Pa
         -sketches.column("characters").to_numpy(),
         sketches.column("shingles").to_numpy(),
     ]
-    signatures = sketches.column("signature").combine_chunks().flatten().to_numpy()
-    keys_NB = band_keys(signatures.reshape(len(rows_N), -1), params.bands, params.rows)
+    signatures = sketches.column("signature")
+    values_DP = signatures.combine_chunks().flatten().to_numpy().reshape(-1, signatures.type.list_size)
+    keys_NB = band_keys(values_DP, params.bands, params.rows)
     return _Part(documents.select(["id", "text_sha", "created"]), np.stack(numbers).astype(np.int64), keys_NB)
 
 
@@ -114,7 +115,7 @@ def _order(strings: pa.Table, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 def _dense_ranks(values: pa.ChunkedArray) -> np.ndarray:
     """int64 from 0: equal values get equal numbers, lower ones lower numbers, nulls the highest."""
-    ranks = pc.rank(values, sort_keys="ascending", null_placement="at_end", tiebreaker="dense")
+    ranks = pc.rank(values, sort_keys="ascending", tiebreaker="dense")
     return np.asarray(ranks.to_numpy(), np.int64) - 1
 
 
