@@ -1,0 +1,247 @@
+"""The loader: one global order for any ranks, exact resume, no target lost or made up."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from pin_maker import EOS, FINGERPRINT, lay_pin, small_pin
+from torch.utils.data import DataLoader
+
+from training.dataset import PackedDataset, PositionBatches, keep
+from training.loader import Loader, build_dataloader
+from training.masks import IGNORED, attention_mask, cu_seqlens
+from training.pin import Pin, open_pin
+
+CASES = Path(__file__).parents[2] / "shared" / "cases"
+
+
+@pytest.fixture(scope="module")
+def pin(tmp_path_factory: pytest.TempPathFactory) -> Pin:
+    return small_pin(
+        tmp_path_factory.mktemp("project"), stages=[(0, {"a": 1, "b": 2}), (50, {"a": 1, "b": 1})]
+    )
+
+
+def loader(pin: Pin, batch_size: int = 4, **changes) -> Loader:
+    return build_dataloader(pin, batch_size, **{"labels": "shifted", "isolate_documents": False, **changes})
+
+
+def rows(batches) -> list[tuple[int, ...]]:
+    return [tuple(row) for batch in batches for row in batch.inputs_BT.tolist()]
+
+
+def test_rows_are_the_sequences_that_the_order_names(pin: Pin) -> None:
+    dataset = PackedDataset(pin)
+    places = dataset.order.at(np.arange(200))
+    got = rows(loader(pin, 8, steps=25))
+    shards = {
+        name: [np.fromfile(f"{path}.bin", "<u2") for path in pin.shards(name, "train")] for name in "ab"
+    }
+    whole = {
+        name: [tuple(ids[at : at + 9].tolist()) for ids in shards[name] for at in range(0, len(ids) - 1, 8)]
+        for name in "ab"
+    }
+    for row, source, sequence in zip(got, places.source, places.sequence, strict=True):
+        expected = whole[dataset.order.sources[source]][sequence]
+        assert row == (expected + (EOS,) * 9)[: len(row)]
+
+
+def test_every_id_but_a_streams_first_is_a_target_once_an_epoch(tmp_path: Path) -> None:
+    documents = [[*range(10 * n, 10 * n + 9), EOS] for n in range(1, 30)]
+    lay_pin(tmp_path, {"a": {"train": [documents[:11], documents[11:]]}})
+    pin = open_pin(FINGERPRINT, tmp_path)
+    sequences = len(PackedDataset(pin))
+    for labels in ("shifted", "model"):
+        batches = list(build_dataloader(pin, 1, labels=labels, isolate_documents=False, steps=sequences))
+        targets = [batch.labels_BT[0, 1:] if labels == "model" else batch.labels_BT[0] for batch in batches]
+        seen = sorted(int(t) for row in targets for t in row if t != IGNORED)
+        expected = sorted(
+            [t for d in documents[:11] for t in d][1:] + [t for d in documents[11:] for t in d][1:]
+        )
+        assert seen == expected
+
+
+def test_labels_at_borders(tmp_path: Path) -> None:
+    """Case 29: EOS is always a target, padding and the next document's first token never are."""
+    lay_pin(tmp_path, {"a": {"train": [[[10, 11, 12, 2], [20, 21, 2]]]}})
+    pin = open_pin(FINGERPRINT, tmp_path)
+    shifted = next(iter(loader(pin, 1, isolate_documents=True)))
+    assert shifted.inputs_BT.tolist() == [[10, 11, 12, 2, 20, 21, 2, 2]]
+    assert shifted.labels_BT.tolist() == [[11, 12, 2, -100, 21, 2, -100, -100]]
+    assert shifted.document_ids_BT.tolist() == [[0, 0, 0, 0, 1, 1, 1, -1]]
+    assert shifted.position_ids_BT.tolist() == [[0, 1, 2, 3, 0, 1, 2, 3]]
+    assert cu_seqlens(shifted.document_ids_BT).tolist() == [0, 4, 7]
+    model = next(iter(loader(pin, 1, isolate_documents=True, labels="model")))
+    assert model.labels_BT.tolist() == [[-100, 11, 12, 2, -100, 21, 2, -100, -100]]
+    if CASES.exists():
+        expected = json.loads((CASES / "29-labels-at-boundaries" / "expect.json").read_text())
+        assert [shifted.inputs_BT[0].tolist(), shifted.labels_BT[0].tolist()] == list(expected.values())
+    together = next(iter(loader(pin, 1)))
+    assert together.labels_BT.tolist() == [[11, 12, 2, 20, 21, 2, -100, -100]]
+    assert together.position_ids_BT is None
+
+
+def test_documents_begin_where_the_index_says(pin: Pin) -> None:
+    """Ids are unique but EOS, so the borders can be told from the ids; each row also begins a document."""
+    for batch in loader(pin, 4, isolate_documents=True, steps=30):
+        after_eos = torch.nn.functional.pad(batch.inputs_BT[:, :-1] == EOS, (1, 0), value=True)
+        inside = batch.document_ids_BT >= 0
+        assert torch.equal((batch.position_ids_BT == 0) & inside, after_eos & inside)
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+def test_ranks_share_one_global_order(pin: Pin, isolate: bool) -> None:
+    whole = rows(loader(pin, 12, steps=20, isolate_documents=isolate))
+    for world in (1, 2, 3, 4, 6, 12):
+        loaders = [
+            loader(pin, 12, steps=20, rank=r, world=world, isolate_documents=isolate) for r in range(world)
+        ]
+        assert {len(one) for one in loaders} == {20}
+        steps = zip(*loaders, strict=True)
+        assert [row for step in steps for row in rows(step)] == whole
+
+
+def test_a_world_that_does_not_divide_the_batch_is_refused(pin: Pin) -> None:
+    with pytest.raises(
+        ValueError, match="batch of 12 cannot be shared by 5 ranks; use 1, 2, 3, 4, 6, 12 ranks"
+    ):
+        loader(pin, 12, world=5)
+    with pytest.raises(ValueError, match="rank 2 of 2"):
+        loader(pin, 12, rank=2, world=2)
+
+
+def test_resume_is_exact_after_every_step(pin: Pin) -> None:
+    """Case 34: also with other ranks; the state counts what was handed out, over more than two epochs."""
+    steps = 3 * len(PackedDataset(pin)) // 4
+    whole = rows(loader(pin, 4, steps=steps))
+    for stop in range(steps + 1):
+        first = loader(pin, 4, steps=steps)
+        before = [batch for _, batch in zip(range(stop), first, strict=False)]
+        state = json.loads(json.dumps(first.state_dict()))
+        assert state == {"position": 4 * stop, "fingerprint": FINGERPRINT}
+        ranks = [loader(pin, 4, steps=steps, rank=rank, world=2) for rank in (0, 1)]
+        for rank in ranks:
+            rank.load_state_dict(state)
+            assert len(rank) == steps - stop
+        after = [row for step in zip(*ranks, strict=True) for row in rows(step)]
+        assert rows(before) + after == whole
+
+
+def test_resume_with_another_batch_size_goes_on_at_the_same_position(pin: Pin) -> None:
+    whole = rows(loader(pin, 1, steps=120))
+    other = loader(pin, 6, steps=20)
+    other.load_state_dict({"position": 44, "fingerprint": FINGERPRINT})
+    assert len(other) == 13
+    assert rows(other)[: 120 - 44] == whole[44:]
+
+
+def test_a_state_of_other_data_is_refused(pin: Pin) -> None:
+    state = {"position": 4, "fingerprint": "cd" * 32}
+    one = loader(pin)
+    with pytest.raises(
+        ValueError, match=r"belongs to data cdcdcdcdcdcd, this loader reads abababababab.*allow"
+    ):
+        one.load_state_dict(state)
+    one.load_state_dict(state, allow_other_pin=True)
+    assert one.state_dict() == {"position": 4, "fingerprint": FINGERPRINT}
+
+
+def test_validation_is_read_once_in_order_and_filled_with_rows_of_no_loss(pin: Pin) -> None:
+    one = loader(pin, 4, split="validation")
+    batches = list(one)
+    assert len(batches) == 2
+    assert [batch.inputs_BT.shape[0] for batch in batches] == [4, 4]
+    ids = np.fromfile(f"{pin.shards('a', 'validation')[0]}.bin", "<u2").tolist()
+    targets = [t for batch in batches for row in batch.labels_BT.tolist() for t in row if t != IGNORED]
+    assert targets == ids[1:]
+    assert (batches[1].labels_BT[1:] == IGNORED).all()
+    assert len(one) == 0
+    one.rewind()
+    assert rows(one) == rows(batches)
+    ranks = [
+        loader(pin, 4, split="validation", rank=rank, world=4, isolate_documents=True) for rank in range(4)
+    ]
+    assert [row for step in zip(*ranks, strict=True) for row in rows(step)] == rows(batches)
+
+
+def test_a_split_without_sequences_is_refused(pin: Pin) -> None:
+    with pytest.raises(ValueError, match="no test sequences"):
+        loader(pin, split="test")
+
+
+def test_a_run_without_end_has_no_length(pin: Pin) -> None:
+    with pytest.raises(TypeError, match="no end"):
+        len(loader(pin))
+    assert len(rows(batch for _, batch in zip(range(100), loader(pin), strict=False))) == 400
+
+
+def test_labels_are_named_never_guessed(pin: Pin) -> None:
+    with pytest.raises(ValueError, match="'next'; it must be"):
+        next(iter(loader(pin, labels="next")))
+
+
+def test_wide_ids_come_through(tmp_path: Path) -> None:
+    documents = [[70_000, 2**31 - 1, 65_535, EOS]]
+    lay_pin(tmp_path / "wide", {"a": {"train": [documents]}}, vocab_size=2**31, dtype="int32")
+    batch = next(iter(loader(open_pin(FINGERPRINT, tmp_path / "wide"), 1)))
+    assert batch.inputs_BT[0, :4].tolist() == documents[0]
+    lay_pin(tmp_path / "narrow", {"a": {"train": [[[65_535, 32_768, 40_000, EOS]]]}}, vocab_size=65_536)
+    batch = next(iter(loader(open_pin(FINGERPRINT, tmp_path / "narrow"), 1)))
+    assert batch.inputs_BT[0, :4].tolist() == [65_535, 32_768, 40_000, EOS]
+
+
+def test_a_standard_dataloader_reads_the_same(pin: Pin) -> None:
+    dataset = PackedDataset(pin)
+    sampler = PositionBatches(4, 10, position=8, rank=1, world=2)
+    own = loader(pin, 4, steps=12, rank=1, world=2)
+    own.position = 8
+    batches = list(DataLoader(dataset, batch_sampler=sampler, collate_fn=keep))
+    assert len(sampler) == len(batches) == 10
+    assert [tuple(row) for batch in batches for row in batch.tokens_BT1[:, :-1].tolist()] == rows(own)
+    assert torch.equal(dataset[8].tokens_BT1, dataset.__getitems__([8]).tokens_BT1[0])
+    again = pickle.loads(pickle.dumps(dataset))  # noqa: S301
+    assert torch.equal(again.__getitems__([5, 3]).tokens_BT1, dataset.__getitems__([5, 3]).tokens_BT1)
+
+
+def test_the_mask_is_padding_and_causal_and_document() -> None:
+    ids = torch.tensor([[0, 0, 1, 1, -1, -1]])
+    expected = [
+        [1, 0, 0, 0, 0, 0],
+        [1, 1, 0, 0, 0, 0],
+        [0, 0, 1, 0, 0, 0],
+        [0, 0, 1, 1, 0, 0],
+        [0, 0, 0, 0, 1, 0],
+        [0, 0, 0, 0, 0, 1],
+    ]
+    mask = attention_mask(ids)
+    assert mask.shape == (1, 1, 6, 6)
+    assert mask[0, 0].int().tolist() == expected
+
+
+def test_borders_count_every_document_of_every_row() -> None:
+    ids = torch.tensor([[0, 0, 0, 1], [0, 0, -1, -1], [0, 1, 2, 2], [-1, -1, -1, -1]])
+    assert cu_seqlens(ids).tolist() == [0, 3, 4, 6, 7, 8, 10]
+    assert cu_seqlens(torch.zeros(2, 3, dtype=torch.int64)).tolist() == [0, 3, 6]
+    assert cu_seqlens(torch.full((1, 3), -1)).tolist() == [0]
+
+
+@pytest.mark.gpu
+def test_a_gpu_gets_what_a_cpu_gets(pin: Pin) -> None:
+    """The ring under load: batches are read late, while later ones are gathered and copied."""
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    expected = list(loader(pin, 4, steps=60, isolate_documents=True))
+    got = []
+    for batch in loader(pin, 4, steps=60, isolate_documents=True, device="cuda"):
+        torch.cuda._sleep(2_000_000)
+        got.append(batch)
+    for one, other in zip(expected, got, strict=True):
+        assert torch.equal(one.inputs_BT, other.inputs_BT.cpu())
+        assert torch.equal(one.labels_BT, other.labels_BT.cpu())
+        assert torch.equal(one.position_ids_BT, other.position_ids_BT.cpu())
+        assert torch.equal(one.document_ids_BT, other.document_ids_BT.cpu())
