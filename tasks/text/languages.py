@@ -8,6 +8,7 @@ texts a CPU second (one core, 2026).
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 
 UNDETERMINED = "und"
 """ISO 639-2's code for a language that cannot be told."""
+
+_FULL_WIDTH_STOPS = re.compile("[\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f]")
+"""A space is put after these: the model knows Chinese by how its "words" begin and end, and took a paragraph
+without any space for Serbo-Croatian. Of 400 passages of a Ming novel, 80 characters each, 35 were named
+wrongly without the spaces and 9 with them; of as many of 300 characters, 2 and none."""
 
 
 def detect_languages(texts: pa.Array | pa.ChunkedArray, characters: int) -> tuple[pa.Array, np.ndarray]:
@@ -40,7 +46,8 @@ def _detect(text: str) -> tuple[str, float]:
     if not any(map(str.isalpha, text)):
         return UNDETERMINED, 0.0
     # The model stops reading at a line feed and at the word </s>.
-    results = _detector().detect(text.replace("\n", " ").replace("</s>", " "), model="lite")
+    text = text.replace("\n", " ").replace("</s>", " ")
+    results = _detector().detect(_FULL_WIDTH_STOPS.sub(r"\g<0> ", text), model="lite")
     if not results:
         return UNDETERMINED, 0.0
     return str(results[0]["lang"]), round(float(results[0]["score"]), 2)
