@@ -64,7 +64,7 @@ def build_small(
     whole = built["projected"]
     time = show.seconds(whole["seconds"]) if whole["seconds"] is not None else "unknown (it stood already)"
     return show.line(
-        f"the whole, {show.size(whole['raw_bytes'])} of raw text: about {time} and {show.size(whole['bytes'])}"
+        f"the whole, {show.size(whole['raw_bytes'])} of raw text: {time} and {show.size(whole['bytes'])}"
     )
 
 
@@ -97,7 +97,7 @@ def verify(asked: Asked, pin: str | None) -> None:
     for row in rows:
         what = row.get("step") or f"pin {row['name']}"
         show.line(
-            f"{what}: {row['files']} files, {show.size(row['bytes'])}, as {row['fingerprint'][:16]} names them"
+            f"{what}: {row['files']} files, {show.size(row['bytes'])}, as {row['fingerprint'][:9]} names"
         )
     return None if rows else show.line("nothing stands yet; gristmill build")
 

@@ -20,12 +20,13 @@ from flows import versioning
 from flows.dashboard import show_counts, step_progress
 from flows.releases import refuse_rewritten_past
 from flows.scope import known, steps_until
+from flows.standing import stands
 from flows.watch import watch
 from tasks.__main__ import workers_of
 from tasks.artifacts.manifest import Manifest
 from tasks.errors import GristmillError, IntegrityError
 from tasks.locks import build_lock
-from tasks.perform import perform, recipe_key, status
+from tasks.perform import perform, recipe_key
 from tasks.pipeline import STEPS
 from tasks.project import Project
 from tasks.sourcing import write_sources
@@ -95,7 +96,7 @@ class Build:
             return None
         watch().began(step)
         ref = self._run(
-            step, [ref for ref in inputs if ref], fresh=step in self.force or not self._stands(step)
+            step, [ref for ref in inputs if ref], fresh=step in self.force or not stands(step, self.project)
         )
         if ref["fingerprint"] != self._fingerprint(step):
             ref = self._run(step, [ref for ref in inputs if ref], fresh=True)
@@ -115,9 +116,6 @@ class Build:
             self.cached.append(step)
             watch().ended(step, "cached", {})
         return ref
-
-    def _stands(self, step: str) -> bool:
-        return bool(status(STEPS[step], self.project).up_to_date)
 
     def _fingerprint(self, step: str) -> str | None:
         manifest = Manifest.read(self.project.artifact(step))

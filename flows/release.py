@@ -16,13 +16,13 @@ from flows.fetch import from_data, revision_of
 from flows.pins import lay_pin
 from flows.receipt import receipt
 from flows.releases import FOLDER, check_name, path_of, read, refuse_rewritten_past
+from flows.standing import statuses
 from flows.versioning import GitError, git
 from flows.watch import watch
 from tasks.artifacts.canonical import pretty
 from tasks.artifacts.manifest import Manifest
 from tasks.errors import GristmillError, IntegrityError
 from tasks.locks import build_lock
-from tasks.perform import status
 from tasks.pipeline import STEPS
 from tasks.project import Project
 
@@ -100,11 +100,11 @@ def _lay(project: Project, record: dict[str, Any]) -> Path:
 
 
 def _all_up_to_date(project: Project) -> None:
-    for step in STEPS.values():
-        found = status(step, project)
-        if not found.up_to_date:
-            why = "; ".join(found.why)
-            raise GristmillError(f"{step.name} is not up to date: {why}", "build first: gristmill build")
+    for row in statuses(project):
+        if not row["up_to_date"]:
+            raise GristmillError(
+                f"{row['step']} is not up to date: {'; '.join(row['why'])}", "build first: gristmill build"
+            )
 
 
 def _verify_all(project: Project) -> None:

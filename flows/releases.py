@@ -98,7 +98,7 @@ def refuse_rewritten_past(root: Path, mix: dict[str, Any]) -> None:
     below = int(then["stages"][-1]["start"])
     if below > 0 and _past(then, below) != _past(mix, below):
         raise ParamsError(
-            f"params.yaml: mix changes positions below {below}, where release {record['name']} has its last stage",
+            f"params.yaml: mix changes positions below {below}, the last stage of release {record['name']}",
             f"leave seed, period and the stages before {below} as they were; add a stage after them",
         )
 

@@ -11,22 +11,52 @@ from typing import Any
 
 from flows.receipt import raw_bytes
 from tasks.artifacts.manifest import Manifest
+from tasks.build import Build
 from tasks.errors import IntegrityError
-from tasks.perform import status
+from tasks.judge import judge_digest
 from tasks.pipeline import STEPS
 from tasks.project import Project
+from tasks.publish import read_stamp, stamp_holds
 from tasks.sources import scan
+from tasks.status import status
 from training.pin import open_pin
 
 
-def statuses(project: Project, with_bytes: bool) -> list[dict[str, Any]]:
+def stands(step: str, project: Project) -> bool:
+    """Whether `step` has nothing to do: its recipe is the wanted one, its files hold, its limits judged it.
+
+    A full digest is not asked for: after a checkout the stamps differ, and perform looks closer. Raises
+    GristmillError where the params, an input or a source is wanting.
+    """
+    build = Build.begin(STEPS[step], project)
+    manifest = build.standing
+    if manifest is None or manifest.recipe_key != build.recipe_key:
+        return False
+    return stamp_holds(read_stamp(build.stamp), build.home, manifest) and judged(step, project)
+
+
+def judged(step: str, project: Project) -> bool:
+    """Whether the standing artifact was found good by the limits and the suite as they are now."""
+    build = Build.begin(STEPS[step], project)
+    return read_stamp(build.stamp).get("judged") == judge_digest(build.step, build.params, project)
+
+
+def statuses(project: Project, with_bytes: bool = False) -> list[dict[str, Any]]:
     """One row a step: {"step", "up_to_date", "why", "make", "carry", "bytes", "of_raw"}.
 
-    Of_raw without bytes is None.
+    make and carry: folder -> units, at least and at most. of_raw: bytes to bytes of raw text, None unless
+    asked for.
     """
     raw = raw_bytes(scan(project)) if with_bytes else 0
-    rows = [vars(status(step, project)) for step in STEPS.values()]
-    return [row | {"of_raw": row["bytes"] / raw if raw else None} for row in rows]
+    rows = [dict(vars(found)) for found in status(STEPS.values(), project)]
+    for row in rows:
+        row["of_raw"] = row["bytes"] / raw if raw else None
+        if row["up_to_date"] and not judged(row["step"], project):
+            row |= {
+                "up_to_date": False,
+                "why": ["its limits changed: what stands would be judged again"],
+            }
+    return rows
 
 
 def verified_artifacts(project: Project) -> list[dict[str, Any]]:
