@@ -1,4 +1,4 @@
-"""tasks.tokenizers and tasks.encoder: the same card twice, lossless ids, text that stays text, clear refusals."""
+"""Tokenizers: the same card twice, lossless ids, text that stays text, clear refusals."""
 
 import hashlib
 import json

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tasks.tokenizers import Recipe, load, train
+from tasks.tokenizer_training import Recipe
+from tasks.tokenizers import load, train
 
-WORDS = "the miller grinds corn into flour and the river turns the wheel all day long in every season".split()
+WORDS = ["the", "miller", "grinds", "corn", "into", "flour", "and", "river", "turns", "wheel", "all", "day"]
 
 
 def texts(number: int = 200) -> list[str]:

@@ -15,7 +15,8 @@ import pyarrow as pa
 from tasks.step import Artifact, Counts, Folder, Plan, Step, StepParams, Unit, each_part, names, runs, shapes
 from tasks.survivors import CUTS, VERDICTS
 from tasks.tokenize.tokenizer import facts
-from tasks.tokenizers import FOLDER, MODEL, Recipe, load
+from tasks.tokenizer_training import Recipe
+from tasks.tokenizers import FOLDER, MODEL, load
 
 
 class TokenizeParams(StepParams):
