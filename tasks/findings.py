@@ -33,8 +33,8 @@ class Finding:
 class Subject:
     """One table under test.
 
-    name: profile or rows. label: row number -> what that row is called in a message. totals: measure -> its
-    total.
+    name: profile or rows. label: row number -> what that row is called in a message. totals: measure -> total.
+    scope: says so where the table is a sample.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Subject:
     label: Callable[[int], str]
     suite: Suite
     totals: Mapping[str, int]
+    scope: str = ""
 
     @property
     def expected(self) -> list[Expected]:

@@ -92,9 +92,11 @@ def _subjects(step: Step, artifact: Artifact, suite: Suite, sample: Sample) -> l
     ]
     profile = with_visible(table, suite.visible("profile"))
     rows = with_visible(sample.rows, suite.visible("rows"))
+    seen, there = sample.rows.num_rows, sample.total
+    scope = f" (a sample of {seen} of {there} rows)" if seen < there else ""
     return [
         Subject("profile", profile, members.__getitem__, suite, totals),
-        Subject("rows", rows, lambda n: f"{sample.units[n]} row {sample.numbers[n]}", suite, totals),
+        Subject("rows", rows, lambda n: f"{sample.units[n]} row {sample.numbers[n]}", suite, totals, scope),
     ]
 
 
@@ -107,11 +109,12 @@ def _examine(step: str, subject: Subject, suite: str, docs: Path | None) -> Iter
         return
     _try_conditions(subject, suite)
     known = {number: item for number, item in enumerate(subject.expected) if not subject.absent(item)}
-    result = _run(f"{step}_{subject.name}", subject.frame, known, suite)
+    result = _run(f"{step}/{subject.name}{subject.scope}", subject.frame, known, suite)
     answers = {item.expectation_config.meta["number"]: item for item in result.results}
     for number, item in enumerate(subject.expected):
         for finding in judge(item, answers.get(number), subject):
-            yield Finding(finding.critical, f"{subject.name}[{number}] {finding.sentence}")
+            sentence = f"{subject.name}[{number}]{subject.scope} {finding.sentence}"
+            yield Finding(finding.critical, sentence)
     if docs is not None:
         held = bool(result.success) and len(known) == len(subject.expected)
         write_page(docs, step, subject.name, _page(result), held)

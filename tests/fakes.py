@@ -1,10 +1,12 @@
 """An artifact and a step held in memory, for tests of suites."""
 
+import json
 from types import SimpleNamespace
 
 import pyarrow as pa
 
 from tasks.step import Folder, Step, StepParams
+from tasks.validate import validate
 
 
 class FakeArtifact:
@@ -40,3 +42,36 @@ def fake_step(name="filter", folders=("verdicts",), also=()):
 def of_units(*tables):
     """unit -> table, for units of two sources named as parts are."""
     return {f"{source}-{number:016x}": pa.table(table) for number, (source, table) in enumerate(tables)}
+
+
+DROP_SHARE = {"drop_share": {"of": ["documents_dropped"], "by": ["documents_in"]}}
+
+
+def expect(type, why="a reason", severity="critical", empty=None, where=None, **kwargs):
+    if where:
+        kwargs |= {"row_condition": where, "condition_parser": "pandas"}
+    meta = {"why": why} | ({"empty_when_zero": empty} if empty else {})
+    return {"type": f"expect_{type}", "kwargs": kwargs, "severity": severity, "meta": meta}
+
+
+NOT_EMPTY = expect("table_row_count_to_be_between", min_value=1)
+
+
+def lay(folder, profile=(NOT_EMPTY,), rows=(NOT_EMPTY,), **more):
+    path = folder / "expectations" / "filter.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"profile": list(profile), "rows": list(rows), **more}))
+    return path
+
+
+def check(tmp_path, table, *rows, docs=None, counts=None, **more):
+    """Validation of one part of source `a` with these rows."""
+    units = of_units(("a", table))
+    counts = counts or {unit: {"documents_in": 10, "documents_dropped": 1} for unit in units}
+    artifact = FakeArtifact({"filter/verdicts": units}, {"filter/verdicts": counts}, **more.pop("params", {}))
+    return validate(fake_step(), artifact, lay(tmp_path, rows=rows or (NOT_EMPTY,), **more), docs)
+
+
+def the_only(sentences):
+    assert len(sentences) == 1, sentences
+    return sentences[0]

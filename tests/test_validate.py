@@ -1,55 +1,21 @@
-"""Validation: what is tested, what is said, and that nothing passes untested or asks the network."""
+"""Validation: what is tested, what is said, and that nothing passes untested."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
+import tasks.validate
 from tasks.errors import ParamsError
-from tasks.profile import profile_table, sample_rows, visible
-from tasks.suites import Suite, load
-from tasks.validate import OPT_OUTS, suite_digest, validate
-from tests.fakes import FakeArtifact, fake_step, of_units
+from tasks.profile import sample_rows, visible
+from tasks.suites import load
+from tasks.validate import suite_digest, validate
+from tests.fakes import DROP_SHARE, NOT_EMPTY, FakeArtifact, check, expect, fake_step, lay, of_units, the_only
 
-HOUSE = Path(__file__).parent.parent
-CASE = HOUSE.parent / "shared" / "cases" / "57-gx-all-null-and-blank"
+CASE = Path(__file__).parent.parent.parent / "shared" / "cases" / "57-gx-all-null-and-blank"
 SOURCES = 'dimension == "source"'
-DROP_SHARE = {"drop_share": {"of": ["documents_dropped"], "by": ["documents_in"]}}
-
-
-def expect(type, why="a reason", severity="critical", empty=None, where=None, **kwargs):
-    if where:
-        kwargs |= {"row_condition": where, "condition_parser": "pandas"}
-    meta = {"why": why} | ({"empty_when_zero": empty} if empty else {})
-    return {"type": f"expect_{type}", "kwargs": kwargs, "severity": severity, "meta": meta}
-
-
-NOT_EMPTY = expect("table_row_count_to_be_between", min_value=1)
-
-
-def lay(folder, profile=(NOT_EMPTY,), rows=(NOT_EMPTY,), **more):
-    path = folder / "expectations" / "filter.json"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps({"profile": list(profile), "rows": list(rows), **more}))
-    return path
-
-
-def check(tmp_path, table, *rows, docs=None, counts=None, **more):
-    """Validation of one part of source `a` with these rows."""
-    units = of_units(("a", table))
-    counts = counts or {unit: {"documents_in": 10, "documents_dropped": 1} for unit in units}
-    artifact = FakeArtifact({"filter/verdicts": units}, {"filter/verdicts": counts}, **more.pop("params", {}))
-    return validate(fake_step(), artifact, lay(tmp_path, rows=rows or (NOT_EMPTY,), **more), docs)
-
-
-def the_only(sentences):
-    assert len(sentences) == 1, sentences
-    return sentences[0]
 
 
 # What Great Expectations passes without having looked
@@ -214,6 +180,15 @@ def test_a_broken_expectation_says_what_where_and_how_to_mend_it(tmp_path):
     assert result.tested == {"profile": 5, "rows": 9, "rows_total": 9, "sampled": False, "expectations": 2}
 
 
+def test_a_sample_is_named_as_such(tmp_path, monkeypatch):
+    monkeypatch.setattr(tasks.validate, "sample_rows", lambda *given: sample_rows(*given, 5))
+    limit = expect("column_values_to_be_between", column="words", min_value=1)
+    result = check(tmp_path, {"words": [0] * 9}, limit, docs=tmp_path / "docs")
+    assert "rows[0] (a sample of 5 of 9 rows) expect_column" in the_only(result.failures)
+    assert result.tested["sampled"] and (result.tested["rows"], result.tested["rows_total"]) == (5, 9)
+    assert "a sample of 5 of 9 rows" in (tmp_path / "docs" / "filter" / "rows.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("suite", "fault"),
     [
@@ -264,146 +239,3 @@ def test_the_digest_is_of_what_a_suite_says(tmp_path):
     assert suite_digest(path) == before
     lay(tmp_path, rows=[expect("table_row_count_to_be_between", min_value=2)])
     assert suite_digest(path) != before
-
-
-# Data Docs
-
-
-def test_data_docs_are_escaped_and_ask_nobody(tmp_path):
-    docs = tmp_path / "docs"
-    evil = "<script>alert(1)</script>"
-    result = check(
-        tmp_path,
-        {"rule": [evil, "b"]},
-        expect("column_values_to_be_in_set", column="rule", value_set=["b"]),
-        docs=docs,
-    )
-    assert not result.success and evil in result.failures[0]
-    page = (docs / "filter" / "rows.html").read_text()
-    assert "Great Expectations" in page and "&lt;script&gt;alert(1)" in page
-    for name in ("rows", "profile"):
-        page = (docs / "filter" / f"{name}.html").read_text()
-        assert "<script" not in page and "<link" not in page and 'src="http' not in page
-    index = (docs / "index.html").read_text()
-    assert (
-        "filter/profile: all expectations hold" in index and "filter/rows: expectations are broken" in index
-    )
-
-
-# The tables
-
-
-def measures(table):
-    return {(row["dimension"], row["member"]): row for row in table.to_pylist()}
-
-
-def suite_of(**more):
-    return Suite.model_validate({"profile": [NOT_EMPTY], "rows": [NOT_EMPTY], **more})
-
-
-def test_the_profile_counts_everything_once():
-    counts = {
-        "filter/signals": {"a-0": {"documents_in": 7}, "a-1": {"documents_in": 5}},
-        "filter/verdicts": {
-            "a-0": {"documents_in": 6, "documents_dropped": 2, "dropped|rule=x": 2, "kept|language=en": 4},
-            "a-1": {"documents_in": 4, "documents_dropped": 0, "kept|language=de": 3, "kept|language=en": 1},
-            "b-2": {"documents_in": 0, "documents_dropped": 0},
-        },
-    }
-    rules = [SimpleNamespace(name="x", signal="s"), SimpleNamespace(name="y", signal="s")]
-    artifact = FakeArtifact(counts=counts, rules=rules)
-    suite = suite_of(members={"dropped|rule": "rules"}, ratios=DROP_SHARE)
-    table = profile_table(fake_step(folders=("signals", "verdicts")), artifact, suite)
-    cells = measures(table)
-    assert table["dimension"].to_pylist()[:3] == ["total", "source", "source"]
-    assert cells["total", "all"]["documents_in"] == 10 and cells["source", "a"]["drop_share"] == 0.2
-    assert cells["source", "b"]["drop_share"] is None and cells["total", "all"]["kept"] == 8
-    assert cells["rule", "x"]["dropped"] == 2 and cells["rule", "y"]["dropped"] == 0
-    assert cells["language", "en"]["kept"] == 5 and cells["language", "en"]["documents_in"] is None
-    assert cells["part", "a-1"]["dropped"] == 0
-
-
-def test_counts_by_source_and_groups_and_folders_written_along():
-    counts = {"mix/mixture": {"mixture": {"sequences|source=a": 3, "sequences|source=b": 4}}}
-    cells = measures(profile_table(fake_step("mix", ("mixture",)), FakeArtifact(counts=counts), suite_of()))
-    assert {key: row["sequences"] for key, row in cells.items()} == {
-        ("total", "all"): 7,
-        ("source", "a"): 3,
-        ("source", "b"): 4,
-        ("part", "mixture"): 7,
-    }
-    counts = {
-        "pack/x": {"a-train-01": {"tokens": 5}, "b/test": {"tokens": 1}},
-        "pack/y": {"a-0": {"spans": 2}},
-    }
-    cells = measures(
-        profile_table(fake_step("pack", ("x",), also=("y",)), FakeArtifact(counts=counts), suite_of())
-    )
-    assert cells["source", "a"] == {"dimension": "source", "member": "a", "tokens": 5, "spans": 2}
-    assert cells["source", "b"]["tokens"] == 1 and cells["source", "b"]["spans"] == 0
-
-
-def test_the_sample_is_seeded_by_names_and_the_same_in_any_order():
-    tables = {f"a-{n:016x}": pa.table({"value": range(100 * n, 100 * n + 100)}) for n in range(8)}
-    step = fake_step()
-    whole = sample_rows(step, FakeArtifact({"filter/verdicts": tables}), 800)
-    assert whole.rows["value"].to_pylist() == list(range(800)) and whole.total == 800
-    first = sample_rows(step, FakeArtifact({"filter/verdicts": tables}), 90)
-    other = sample_rows(step, FakeArtifact({"filter/verdicts": dict(reversed(tables.items()))}), 90)
-    assert first.total == 800 and first.rows.num_rows == 90
-    assert sorted(first.rows["value"].to_pylist()) == sorted(other.rows["value"].to_pylist())
-    assert first.rows["value"].to_pylist() == sorted(first.rows["value"].to_pylist())
-    at = [100 * int(unit[2:], 16) + number for unit, number in zip(first.units, first.numbers, strict=True)]
-    assert at == first.rows["value"].to_pylist()
-    assert len(set(first.units)) == 8
-
-
-# Case 55: no telemetry
-
-
-ASKS = """
-import sys
-from pathlib import Path
-
-def hook(event, arguments):
-    address = arguments[1] if event == "socket.connect" else arguments[:1]
-    if event in ("socket.connect", "socket.getaddrinfo") and address[0] not in ("127.0.0.1", "::1",
-    "localhost"):
-        print("asked:", event, address)
-
-sys.addaudithook(hook)
-from tests.test_validate import check
-assert check(Path(sys.argv[1]), {"words": [1]}, docs=Path(sys.argv[1]) / "docs").success
-import os
-print(os.environ["GX_ANALYTICS_ENABLED"], os.environ["DO_NOT_TRACK"])
-"""
-
-
-def run(*arguments):
-    without = {name: value for name, value in os.environ.items() if name not in OPT_OUTS}
-    command = [sys.executable, "-W", "error", "-c", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=HOUSE, env=without)
-
-
-def test_nothing_is_asked_of_the_network_from_the_import_on(tmp_path):
-    done = run(ASKS, tmp_path)
-    assert (done.stdout, done.stderr) == ("false 1\n", "")
-
-
-def test_great_expectations_is_imported_only_to_validate(tmp_path):
-    code = (
-        "import sys, tasks.validate; from pathlib import Path\n"
-        "tasks.validate.suite_digest(Path(sys.argv[1]))\n"
-        "print(sorted({'great_expectations', 'pandas'} & set(sys.modules)))"
-    )
-    assert run(code, lay(tmp_path)).stdout == "[]\n"
-
-
-def test_it_is_silent(tmp_path, capfd, caplog):
-    check(
-        tmp_path,
-        {"words": [1]},
-        expect("column_distinct_values_to_be_in_set", column="words", value_set=[2]),
-        docs=tmp_path / "docs",
-    )
-    assert capfd.readouterr() == ("", "") and caplog.records == []
