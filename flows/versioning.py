@@ -46,7 +46,7 @@ def dvc(root: Path, *words: str) -> str:
             break
         time.sleep(BUSY_SECONDS)
     raise DvcError(
-        f"dvc {words[0]} failed: {_last_line(said)}", f"run `dvc {' '.join(words)}` to see all it says"
+        f"dvc {words[0]} failed: {_reason(said)}", f"run `dvc {' '.join(words)}` to see all it says"
     )
 
 
@@ -57,30 +57,30 @@ def has_dvc(root: Path) -> bool:
 
 def commit_outs(root: Path, stages: Sequence[str]) -> None:
     """Make dvc.lock agree with what stands on disk for `stages`."""
-    dvc(root, "commit", "-f", "-q", *stages)
+    dvc(root, "commit", "-f", *stages)
 
 
 def remote(root: Path) -> str:
     """The name of the default remote; raises DvcError where there is none."""
-    try:
-        return dvc(root, "config", "core.remote").strip()
-    except DvcError:
+    name = dvc(root, "config", "core.remote").strip()
+    if not name:
         raise DvcError(
             f"{root} has no DVC remote, so a release could not be fetched again",
             "add one: dvc remote add -d NAME URL, then commit .dvc/config",
-        ) from None
+        )
+    return name
 
 
 def push(root: Path) -> None:
     """Copy what dvc.lock names to the remote."""
-    dvc(root, "push", "-q")
+    dvc(root, "push")
 
 
 def git(root: Path, *words: str) -> str:
     """`git WORDS` in `root`; its standard output without the last newline. Raises GitError."""
     done = _run(root, ["git", *words])
     if done.returncode != 0:
-        raise GitError(f"git {words[0]} failed: {_last_line(done.stderr + done.stdout)}")
+        raise GitError(f"git {words[0]} failed: {_reason(done.stderr + done.stdout)}")
     return done.stdout.rstrip("\n")
 
 
@@ -93,6 +93,8 @@ def _run(root: Path, words: list[str]) -> subprocess.CompletedProcess[str]:
         raise GitError(f"{words[0]} is not installed", "install it and run again") from None
 
 
-def _last_line(said: str) -> str:
+def _reason(said: str) -> str:
+    """The line in which a command says what went wrong: its first ERROR, or else its last."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    return lines[-1] if lines else "it said nothing"
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR")]
+    return (errors or lines[-1:] or ["it said nothing"])[0]
