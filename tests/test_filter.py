@@ -9,11 +9,16 @@ import yaml
 from memory_reads import MemoryReads
 from pydantic import ValidationError
 
+from tasks import perform as perform_module
+from tasks.artifacts.documents import TEXT
 from tasks.artifacts.tables import read_table, write_table
 from tasks.artifacts.verdicts import FILTER_VERDICTS, SIGNALS
 from tasks.filter import STEP, FilterParams, invariants, rows
 from tasks.filter.signals import make as make_signals
 from tasks.filter.verdicts import make as make_verdicts
+from tasks.perform import perform
+from tasks.project import Project
+from tasks.step import Folder, Made, Step, StepParams, Unit
 
 PARAMS_FILE = Path(__file__).parents[1] / "params.yaml"
 UNIT = "web-0123456789abcdef"
@@ -197,6 +202,49 @@ def test_rows_hold_signals_verdicts_and_places_but_no_text():
     assert table.select(["part", "row", "source", "verdict"]).to_pylist()[1] == {
         "part": UNIT, "row": 1, "source": "web", "verdict": "drop"
     }  # fmt: skip
+
+
+SCHEMA = TEXT
+UNITS = (UNIT, "books-89abcdef01234567")
+
+
+def lay_text(reads, params):
+    """Two documents as a step normalize would give them."""
+    texts = [f"one two three {reads.name}", "one"]
+    fixed = {name: ["x"] * 2 for name in ("id", "text_sha", "source")}
+    empty = {field.name: pa.nulls(2, field.type) for field in TEXT if field.nullable}
+    return Made({".parquet": pa.table({**fixed, "kind": ["web"] * 2, "text": texts, **empty})})
+
+
+NORMALIZE = Step(
+    name="normalize",
+    params=StepParams,
+    folders=(
+        Folder("text", "tests.test_filter:lay_text", plan=lambda plan, folder: [Unit(u) for u in UNITS]),
+    ),
+    inputs=(),
+    rows=lambda artifact, unit: artifact.table("normalize/text", ["kind"], unit),
+    rows_of="normalize/text",
+    invariants=lambda artifact: iter(()),
+)
+
+
+def test_new_limits_make_verdicts_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(perform_module, "judge", lambda *_: [])
+    monkeypatch.setattr(perform_module, "judge_digest", lambda *_: "judges")
+
+    def build(least):
+        section = {"language_characters": 300, "rules": [{**SHORT, "min": least}]}
+        (tmp_path / "params.yaml").write_text(yaml.safe_dump({"normalize": {}, "filter": section}))
+        return perform(STEP, Project(tmp_path))
+
+    (tmp_path / "params.yaml").write_text("normalize: {}\n")
+    perform(NORMALIZE, Project(tmp_path))
+    first = build(3)
+    assert first.made == {"signals": 2, "verdicts": 2} and first.counts["documents_dropped"] == 2
+    second = build(1)
+    assert second.made.get("signals", 0) == 0 and second.made["verdicts"] == 2
+    assert second.counts["documents_dropped"] == 0 and build(1).outcome == "up_to_date"
 
 
 def test_two_rules_of_one_name_are_refused():
