@@ -33,7 +33,7 @@ class Finding:
 class Subject:
     """One table under test.
 
-    name: profile or rows. label: row number -> what that row is called in a message. totals: measure -> total.
+    name: profile or rows. label: row number -> what that row is called. totals: measure -> its total.
     scope: says so where the table is a sample.
     """
 

@@ -35,11 +35,14 @@ def counts(*units, **measures):
 FLOW = {"documents_in": 10, "documents_kept": 9, "documents_dropped": 1}
 DROPPED = {"verdict": ("keep", "drop")}
 
+MIXED = {f"{measure}__source__{name}": 9 for measure in ("sequences", "quota") for name in ("code", "web")}
+MIXTURE = counts("mixture", **MIXED)
+
 SOUND = {
     "ingest": (
         ("rejects", "documents"),
         {"sources": named("code", "web")},
-        documents(id="0f" * 16, kind=("code", "web"), characters=7),
+        documents(id="0f" * 16, kind=("code", "web"), characters=7, bytes=8),
         {
             "rejects": counts(CODE, WEB, rejected=1),
             "documents": counts(CODE, WEB, documents_out=9, characters_out=90, bytes_out=91),
@@ -175,10 +178,11 @@ SOUND = {
         {},
         {
             "mixture": [
-                {"stage": 0, "source": name, "weight": 0.5, "quota": 32, "share": 0.5, "sequences": 9}
+                {"stage": 0, "start": 0, "positions": 18, "source": name, "weight": 0.5, "quota": 32}
+                | {"share": 0.5, "sequences": 9, "tokens": 99, "epochs": 1.0}
                 for name in ("code", "web")
             ]
         },
-        {"mixture": counts("mixture", sequences__source__code=9, sequences__source__web=9)},
+        {"mixture": MIXTURE},
     ),
 }
