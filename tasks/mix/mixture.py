@@ -1,0 +1,99 @@
+"""The folder mix/mixture, the file mixture.json: the schedule of every stage over the shards that stand.
+
+In: names, counts and digests of the shards (the unit's spec), tokenizer.json and the weights. Out: canonical
+JSON, see tasks.artifacts.schedule.Schedule. A pure function of these; it opens no shard.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tasks.artifacts.schedule import (
+    Schedule,
+    ScheduleError,
+    Shard,
+    Split,
+    Stage,
+    folder_content,
+    lay_stages,
+    sources_to_train,
+)
+from tasks.errors import ParamsError
+from tasks.step import Counts, Made, Reads
+
+if TYPE_CHECKING:
+    from tasks.mix import MixParams
+
+TOKENIZER = "shard/tokenizer"
+
+
+def make(reads: Reads, params: MixParams) -> Made:
+    """mixture.json. Raises ParamsError where weights and sources do not fit, naming both."""
+    known = json.loads(reads.path(TOKENIZER, ".json", "tokenizer").read_text(encoding="utf-8"))
+    sources = _sources(reads.spec["shards"])
+    schedule = Schedule(
+        tokens_per_sequence=reads.spec["tokens_per_sequence"],
+        vocab_size=known["vocab_size"],
+        dtype=np.dtype(known["dtype"]).name,
+        eos_id=known["eos_id"],
+        tokenizer={"name": reads.spec["tokenizer"], "sha256": known["sha256"]},
+        seed=params.seed,
+        period=params.period,
+        sources=sources,
+        stages=_stages(params, sources),
+    )
+    return Made({".json": schedule.to_bytes()}, _counts(schedule))
+
+
+def _sources(shards: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Split]]:
+    """source -> split -> its folder, from units named <source>/<split>/<shard>."""
+    units: dict[tuple[str, str], list[str]] = {}
+    for unit in sorted(shards):
+        source, split, _ = unit.split("/")
+        units.setdefault((source, split), []).append(unit)
+    sources: dict[str, dict[str, Split]] = {}
+    for (source, split), own in units.items():
+        laid = tuple(Shard(unit.rpartition("/")[2], *_size(shards[unit])) for unit in own)
+        content = folder_content({file: sha for unit in own for file, sha in shards[unit]["files"].items()})
+        counts = (sum(shard.sequences for shard in laid), sum(shard.tokens for shard in laid))
+        sources.setdefault(source, {})[split] = Split(content, *counts, laid)
+    return sources
+
+
+def _size(shard: Mapping[str, Any]) -> tuple[int, int]:
+    return shard["sequences"], shard["tokens"]
+
+
+def _stages(params: MixParams, sources: Mapping[str, Mapping[str, Split]]) -> tuple[Stage, ...]:
+    trained = sources_to_train(sources)
+    for stage in params.stages:
+        unsaid = sorted(set(trained) - set(stage.weights) - set(stage.leave_out))
+        if unsaid:
+            raise ParamsError(
+                f"mix.stages: the stage at {stage.start} weighs "
+                f"{', '.join(sorted(stage.weights)) or 'nothing'}, but not {', '.join(unsaid)}, "
+                f"which has sequences to train on",
+                "give it a weight, or name it under leave_out",
+            )
+        both = sorted(set(stage.weights) & set(stage.leave_out))
+        if both:
+            raise ParamsError(
+                f"mix.stages: the stage at {stage.start} both weighs and leaves out {', '.join(both)}",
+                "choose one",
+            )
+    try:
+        return lay_stages([(stage.start, stage.weights) for stage in params.stages], params.period, trained)
+    except ScheduleError as problem:
+        raise ParamsError(f"mix.stages: {problem}") from problem
+
+
+def _counts(schedule: Schedule) -> Counts:
+    """Sequences to train on by source, and the quotas of the last stage."""
+    trained = sources_to_train(schedule.sources)
+    counts = {f"sequences|source={name}": schedule.sources[name]["train"].sequences for name in trained}
+    quotas = schedule.stages[-1].quotas
+    return {**counts, **{f"quota|source={name}": quota for name, quota in quotas.items()}}

@@ -1,0 +1,215 @@
+"""The step mix: what it writes, in what order, and what it refuses by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from itertools import permutations
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import yaml
+from memory_reads import MemoryReads
+from pydantic import ValidationError
+
+from tasks.artifacts.manifest import Entry
+from tasks.artifacts.schedule import Schedule, folder_content
+from tasks.errors import ParamsError
+from tasks.mix import BOUNDS, MIXTURE, STEP, STREAM, TOKENIZER, MixParams, invariants, plan_mixture, rows
+from tasks.mix.mixture import make
+
+ROOT = Path(__file__).parents[1]
+SECTIONS = {"pack": {"tokens_per_sequence": 8}, "tokenize": {"tokenizer": "demo"}}
+SHARDS = {"code/train/shard_00000": 5, "code/train/shard_00001": 4, "code/validation/shard_00000": 2}
+SHARDS |= {"web/train/shard_00000": 91}
+
+
+def params(*stages: dict, period: int = 64, seed: int = 7) -> MixParams:
+    content = {
+        "seed": seed,
+        "period": period,
+        "stages": stages or [{"start": 0, "weights": {"code": 1, "web": 3}}],
+    }
+    return MixParams.model_validate_json(json.dumps(content))
+
+
+def entry(folder: str, unit: str, sequences: int) -> Entry:
+    suffixes = {"stream": (".bin", ".idx"), "sequences": (".starts.npy", ".stops.npy")}[folder]
+    files = {f"{unit}{suffix}": {"sha256": f"{unit}{suffix}", "bytes": 1} for suffix in suffixes}
+    counts = {"tokens": 8 * sequences + 1} if folder == "stream" else {"sequences": sequences}
+    return Entry("k", "s", files, 0, counts, ("", 0))
+
+
+def plan(shards: dict[str, int]) -> SimpleNamespace:
+    folders = {
+        STREAM: {unit: entry("stream", unit, n) for unit, n in shards.items()},
+        BOUNDS: {unit: entry("sequences", unit, n) for unit, n in shards.items()},
+        TOKENIZER: {"tokenizer": Entry("k", "s", {}, 0, {}, ("", 0))},
+    }
+    return SimpleNamespace(entries=folders.__getitem__, section=SECTIONS.__getitem__)
+
+
+@pytest.fixture
+def mixture(tmp_path: Path):
+    """Makes mixture.json of shards and params as the step would; gives its schedule, path and counts."""
+    known = {"vocab_size": 4096, "dtype": "<u2", "eos_id": 2, "sha256": "ee", "format": 1}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(known))
+
+    def run(own: MixParams, shards: dict[str, int] = SHARDS):
+        unit = plan_mixture(plan(shards), STEP.folders[0])[0]
+        made = make(
+            MemoryReads(unit.name, spec=unit.spec, paths={TOKENIZER: tmp_path / "tokenizer.json"}), own
+        )
+        path = tmp_path / "mixture.json"
+        path.write_bytes(made.files[".json"])
+        return SimpleNamespace(schedule=Schedule.read(path), path=path, counts=made.counts, unit=unit)
+
+    return run
+
+
+def artifact(path: Path, shards: dict[str, int] = SHARDS) -> SimpleNamespace:
+    counts = {BOUNDS: {unit: {"sequences": n} for unit, n in shards.items()}}
+    return SimpleNamespace(path=lambda *_: path, counts=counts.__getitem__)
+
+
+def test_what_it_writes(mixture) -> None:
+    made = mixture(params())
+    schedule = made.schedule
+    assert json.loads(made.path.read_bytes())["format"] == 1
+    assert (schedule.tokens_per_sequence, schedule.vocab_size, schedule.dtype, schedule.eos_id) == (
+        8,
+        4096,
+        "uint16",
+        2,
+    )
+    assert schedule.tokenizer == {"name": "demo", "sha256": "ee"}
+    code = schedule.sources["code"]["train"]
+    assert [(shard.name, shard.sequences) for shard in code.shards] == [
+        ("shard_00000", 5),
+        ("shard_00001", 4),
+    ]
+    assert (code.sequences, code.tokens) == (9, 74)
+    names = [
+        f"shard_0000{i}{suffix}" for i in (0, 1) for suffix in (".bin", ".idx", ".starts.npy", ".stops.npy")
+    ]
+    assert code.content == folder_content({name: f"code/train/{name}" for name in names})
+    assert schedule.stages[0].quotas == {"code": 16, "web": 48}
+    assert made.counts == {
+        "sequences|source=code": 9, "sequences|source=web": 91, "quota|source=code": 16, "quota|source=web": 48,
+    }  # fmt: skip
+
+
+def test_the_whole_of_shard_is_read_and_pinned_by_digest(mixture) -> None:
+    unit = mixture(params()).unit
+    assert unit.name == "mixture"
+    assert set(unit.reads) == {(STREAM, u) for u in SHARDS} | {(BOUNDS, u) for u in SHARDS} | {
+        (TOKENIZER, "tokenizer")
+    }
+    assert unit.spec["tokens_per_sequence"] == 8
+    json.dumps(unit.spec)
+
+
+def test_the_same_bytes_whatever_order_the_shards_are_listed_in(mixture) -> None:
+    """Case 43: all orders of three sources, one of them without training sequences."""
+    shards = {"a/train/shard_00000": 2, "e/train/shard_00000": 0, "b/train/shard_00000": 1}
+    own = params({"start": 0, "weights": {"b": 1, "a": 2}}, period=3)
+    made = {mixture(own, dict(order)).path.read_bytes() for order in permutations(shards.items())}
+    assert len(made) == 1
+
+
+def test_new_weights_move_no_earlier_position(mixture) -> None:
+    first = {"start": 0, "weights": {"code": 1, "web": 3}}
+    stages = mixture(params(first, {"start": 1000, "weights": {"code": 1, "web": 1}})).schedule.stages
+    assert stages[0] == mixture(params(first)).schedule.stages[0]
+    assert stages[1].cursors == {"code": 250, "web": 750}
+
+
+@pytest.mark.parametrize(
+    ("stage", "message"),
+    [
+        ({"weights": {"web": 1}}, "at 0 weighs web, but not code, which has sequences.*leave_out"),
+        ({"weights": {}}, "weighs nothing, but not code, web"),
+        (
+            {"weights": {"code": 1, "web": 1, "books": 2}},
+            "weight 2.0 to 'books', which has no sequences.*code, web",
+        ),
+        ({"weights": {"code": 0, "web": 1}}, "'code' has weight 0.0.*above 0"),
+        ({"weights": {"code": -1, "web": 1}}, "'code' has weight -1.0"),
+        ({"weights": {"code": 1e-6, "web": 1}}, "'code' has weight 1e-06 .*raise it to"),
+        ({"weights": {"code": 1, "web": 1}, "leave_out": ["web"]}, "both weighs and leaves out web"),
+        ({"weights": {}, "leave_out": ["code", "web"]}, "no weights"),
+    ],
+)
+def test_weights_that_do_not_fit_the_sources_are_refused_by_name(stage: dict, message: str, mixture) -> None:
+    with pytest.raises(ParamsError, match=message):
+        mixture(params({"start": 0, **stage}))
+
+
+def test_a_source_may_be_left_out_of_a_stage_by_name(mixture) -> None:
+    stages = [
+        {"start": 0, "weights": {"web": 1}, "leave_out": ["code"]},
+        {"start": 10, "weights": {"web": 1, "code": 1}},
+    ]
+    schedule = mixture(params(*stages)).schedule
+    assert schedule.stages[0].quotas == {"web": 64}
+    assert schedule.stages[1].cursors == {"code": 0, "web": 10}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"period": 65_537}, {"period": 0}, {"stages": []}, {"more": 1}, {"seed": "1"},
+        {"stages": [{"start": 1, "weights": {"a": 1}}]},
+        {"stages": [{"start": 0, "weights": {"a": 1}}, {"start": 0, "weights": {"a": 2}}]},
+        {"stages": [{"start": 0, "weights": {"a": "much"}}]},
+    ],
+)  # fmt: skip
+def test_params_that_are_no_mix_are_refused(change: dict) -> None:
+    content = {"seed": 1, "period": 64, "stages": [{"start": 0, "weights": {"a": 1}}], **change}
+    with pytest.raises(ValidationError):
+        MixParams.model_validate_json(json.dumps(content))
+
+
+def test_rows_say_what_each_source_gets_and_how_often_it_is_repeated(mixture) -> None:
+    """Case 42: a small source with half of the weight is seen to be repeated before any run."""
+    shards = {"tiny/train/shard_00000": 2, "big/train/shard_00000": 198}
+    stages = [
+        {"start": 0, "weights": {"tiny": 0.5, "big": 0.5}},
+        {"start": 100, "weights": {"tiny": 1, "big": 63}},
+    ]
+    made = mixture(params(*stages), shards)
+    table = rows(artifact(made.path), "mixture")
+    assert table.num_rows == 4
+    first, second, _, last = sorted(table.to_pylist(), key=lambda row: (row["stage"], row["source"]))
+    assert first == {
+        "stage": 0, "start": 0, "positions": 100, "source": "big", "weight": 0.5, "quota": 32, "share": 0.5,
+        "sequences": 198, "tokens": 198 * 8 + 1, "epochs": 50 / 198,
+    }  # fmt: skip
+    assert second["epochs"] == 25
+    assert (last["positions"], last["epochs"]) == (200, 53 / 2)
+
+
+def test_invariants_hold_and_miss_no_sequence(mixture) -> None:
+    path = mixture(params()).path
+    assert list(invariants(artifact(path))) == []
+    [breach] = invariants(artifact(path, {**SHARDS, "web/train/shard_00001": 3}))
+    assert breach.startswith("the shards hold 105 sequences, mixture.json orders 102")
+
+
+def test_every_parameter_shapes_the_one_folder() -> None:
+    [folder] = STEP.folders
+    assert set(folder.shapes) == set(MixParams.model_fields)
+    assert folder.place.format(folder=folder.name, unit="mixture") + ".json" == "mixture.json"
+    assert (STEP.rows_of, STEP.name) == (MIXTURE, "mix")
+    assert dataclasses.is_dataclass(STEP)
+
+
+def test_the_repositorys_own_section_is_valid() -> None:
+    section = (
+        yaml.safe_load((ROOT / "params.d" / "mix.yaml").read_text())["mix"]
+        if (ROOT / "params.d").exists()
+        else None
+    )
+    section = section or yaml.safe_load((ROOT / "params.yaml").read_text())["mix"]
+    MixParams.model_validate_json(json.dumps(section))
