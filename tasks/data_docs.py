@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 OUTSIDE = re.compile(
-    r"""<script\b[^>]*>.*?</script> | <link\b[^>]*> | <img\b[^>]*https?:[^>]*>""", re.DOTALL | re.VERBOSE
+    r"""<script\b[^>]*>.*?</script> | <link\b[^>]*> | <img\b[^>]*https?:[^>]*> | url\('https?:[^)]*\)""",
+    re.DOTALL | re.VERBOSE,
 )
 ELSEWHERE = re.compile(r'href="(?:\.\./)+[^"]*"')
 HEAD = """<head>

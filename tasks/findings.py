@@ -86,7 +86,7 @@ def judge(expected: Expected, result: Any, subject: Subject) -> Iterator[Finding
     elif not result.success:
         seen = _observed(result.result, subject)
         critical = expected.severity == "critical"
-        yield Finding(critical, f"{title(expected)} is broken: {seen}. {expected.meta.why}")
+        yield Finding(critical, f"{title(expected)} is broken: {seen}; {expected.meta.why.rstrip('.')}")
     yield from _idle(expected, subject)
 
 

@@ -165,13 +165,13 @@ def test_a_broken_expectation_says_what_where_and_how_to_mend_it(tmp_path):
         "b-1": {"documents_in": 100, "documents_dropped": 10},
     }
     limit = expect(
-        "column_values_to_be_between", "rules too strict", column="drop_share", max_value=0.95, where=SOURCES
+        "column_values_to_be_between", "rules too strict.", column="drop_share", max_value=0.95, where=SOURCES
     )
     ones = expect("column_values_to_be_between", column="words", min_value=1, severity="warning")
     result = check(tmp_path, {"words": [0] * 9}, ones, profile=[limit], ratios=DROP_SHARE, counts=counts)
     assert the_only(result.failures) == (
         "expectations/filter.json: profile[0] expect_column_values_to_be_between of drop_share where "
-        'dimension == "source" (max_value 0.95) is broken: 1 of 2 tested (source a: 0.99). rules too strict; '
+        'dimension == "source" (max_value 0.95) is broken: 1 of 2 tested (source a: 0.99); rules too strict; '
         "correct the data or loosen expectations/filter.json"
     )
     unit = "a-0000000000000000"
