@@ -102,6 +102,9 @@ def _check_ids(ids: Ids, tokenizer: Tokenizer) -> None:
 
 
 def _check_round_trip(text: str, ids: Ids, tokenizer: Tokenizer) -> None:
+    """Loss that nobody counts is an error; unknown ids are counted, and judged by the suite."""
+    if np.any(ids == tokenizer.unk_id):
+        return
     back = tokenizer.decode(ids)
     if back != text and tokenizer.exact_on(text):
         at = next(
