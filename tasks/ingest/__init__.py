@@ -23,7 +23,7 @@ class Source(StepParams):
     absolute.
     """
 
-    name: Annotated[str, Field(pattern=r"\A[a-z0-9][a-z0-9_]*\Z")]
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]*$")]
     kind: Kind
     path: Annotated[str, Field(min_length=1)]
 
@@ -76,8 +76,8 @@ def _shares(documents: Any, rejects: Any, most: float) -> Iterator[str]:
         if records and refused[source] / records > most:
             share = refused[source] / records
             yield (
-                f"source {source}: {refused[source]} of {records} records rejected ({share:.3f}), rejects_max_share "
-                f"is {most}; see their reasons ({_reasons(source, rejects)}), mend the files or raise the limit"
+                f"source {source}: {refused[source]} of {records} records rejected ({share:.3f}, "
+                f"{_reasons(source, rejects)}), rejects_max_share is {most}; mend the files or raise the limit"
             )
 
 

@@ -33,7 +33,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass
 class Scanner:
-    """home: where scans are kept; spool: where decompressed copies go; limit: bytes of a record held at most."""
+    """home: where scans are kept; spool: decompressed copies; limit: bytes of a record held at most."""
 
     home: Path
     spool: Path
