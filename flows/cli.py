@@ -24,6 +24,7 @@ CODES = (
     "5 an expectation failed · 6 damaged files · 7 tokenizer · 8 DVC · 9 git · "
     "28 no space or no right to write · 75 another build holds the lock · 130 interrupted"
 )
+INTERRUPTED = 130
 EVERYWHERE = "-C DIR, --json and --debug go with every command."
 
 app = typer.Typer(
@@ -203,15 +204,11 @@ def main(arguments: list[str] | None = None) -> int:
     words = hoisted(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     try:
-        return int(app(words, standalone_mode=False) or 0)
+        code = int(app(words, standalone_mode=False) or 0)
+        return _fail("interrupted; parts that were done are kept", code) if code == INTERRUPTED else code
     except typer.TyperException as error:
-        return _fail(
-            getattr(error, "message", str(error)), getattr(error, "exit_code", 2), "see gristmill --help"
-        )
-    except typer.Abort:
-        return _fail("interrupted", 130)
-    except KeyboardInterrupt:
-        return _fail("interrupted; parts that were done are kept", 130)
+        tell = getattr(error, "format_message", error.__str__)
+        return _fail(tell(), getattr(error, "exit_code", 2), "see gristmill --help")
     except Exception as error:
         if debug:
             traceback.print_exc()

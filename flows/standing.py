@@ -47,6 +47,7 @@ def statuses(project: Project, with_bytes: bool = False) -> list[dict[str, Any]]
     make and carry: folder -> units, at least and at most. of_raw: bytes to bytes of raw text, None unless
     asked for.
     """
+    project.recipe()
     raw = raw_bytes(scan(project)) if with_bytes else 0
     rows = [dict(vars(found)) for found in status(STEPS.values(), project)]
     for row in rows:
