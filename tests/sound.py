@@ -51,7 +51,7 @@ SOUND = {
     "normalize": (
         ("text",),
         {},
-        documents(text_sha="0f" * 32, kind=("code", "web"), characters=7),
+        documents(id="0f" * 16, text_sha="0f" * 32, kind=("code", "web"), characters=7, bytes=8),
         {"text": counts(CODE, WEB, documents_in=9, documents_out=9, characters_in=90, characters_out=88)},
     ),
     "filter": (
