@@ -200,6 +200,6 @@ STEP = Step(
     ),
     inputs=("normalize", "filter"),
     rows=rows,
-    rows_of="verdicts",
+    rows_of="dedup/verdicts",
     invariants=check,
 )
