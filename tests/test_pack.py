@@ -46,7 +46,7 @@ def sha(number):
 
 
 def test_a_million_tokens_at_512():
-    """floor(999,999 / 512) = 1953 full windows of 513 ids, up to 1953 x 512 = 999,936; 63 more ids are left."""
+    """floor(999,999 / 512) = 1953 full windows of 513 ids, to id 999,936; 63 more are left."""
     starts, stops = concat(1_000_000, 512, keep_tail=True)
     assert len(starts) == 1954
     assert (stops[:-1] - starts[:-1] == 513).all()
