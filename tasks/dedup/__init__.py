@@ -160,11 +160,15 @@ def _per_unit(counts: dict[str, int]) -> Iterator[tuple[str, str, int]]:
 
 
 def rows(artifact: Artifact, unit: str) -> pa.Table:
-    """Part `unit` as the suite sees it: verdicts with words, shingles and what they are made of."""
+    """Part `unit` as the suite sees it: part, row, source, the verdicts, and what the sketches say of size."""
     sketches = artifact.table("dedup/sketches", ["characters", "words", "unit", "shingles"], unit=unit)
     table = artifact.table("dedup/verdicts", unit=unit)
     for name in sketches.column_names:
         table = table.append_column(name, sketches.column(name))
+    size = table.num_rows
+    place = {"part": [unit] * size, "row": range(size), "source": [unit.split("-")[0]] * size}
+    for name in reversed(place):
+        table = table.add_column(0, name, pa.array(place[name]))
     return table
 
 

@@ -1,0 +1,204 @@
+"""The step decontaminate: documents that hold items of evaluation sets.
+
+In: normalize/text, dedup's sketches and verdicts, and the evaluation sets of params.yaml. Out: matches/,
+verdicts/ and cuts/, part by part, and certificate.json. This module wires and checks; the work is in the
+modules beside it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from tasks.artifacts.verdicts import CUT, GONE, KEEP
+from tasks.errors import SourceError
+from tasks.step import (
+    Artifact,
+    Folder,
+    Plan,
+    Step,
+    StepParams,
+    Unit,
+    each_part,
+    judges,
+    names,
+    shapes,
+    the_whole,
+)
+
+OTHERS = "*"
+MEND = "build it anew: python -m tasks decontaminate --force"
+
+
+class EvaluationSetParams(BaseModel):
+    """One evaluation set: a JSON Lines file, path relative to the project's root, and the fields that
+    count."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_]*$")
+    path: str = Field(min_length=1)
+    fields: tuple[str, ...] = Field(min_length=1)
+
+
+class DecontaminateParams(StepParams):
+    """Section decontaminate of params.yaml."""
+
+    sets: tuple[EvaluationSetParams, ...] = names()
+    ngram_words: int = shapes(ge=2, le=100)
+    short_words_min: int = shapes(ge=1, le=100)
+    boilerplate_items_min: int = shapes(ge=2)
+    policy: Literal["drop", "cut", "report"] = shapes()
+    margin_characters: int = shapes(ge=0, le=10_000)
+    removed_share_max: dict[str, float] = judges()
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        twice = [name for name, count in Counter(one.name for one in self.sets).items() if count > 1]
+        if twice:
+            raise ValueError(f"sets names {', '.join(twice)} twice; give each set its own name")
+        if self.short_words_min > self.ngram_words:
+            raise ValueError(
+                f"short_words_min {self.short_words_min} is above ngram_words {self.ngram_words}; lower it"
+            )
+        if OTHERS not in self.removed_share_max:
+            raise ValueError(f'removed_share_max lacks "{OTHERS}", of sources not named; add "{OTHERS}": 0.1')
+        return self
+
+
+def plan_matches(plan: Plan, folder: Folder) -> list[Unit]:
+    """A unit for each part; each depends on every set."""
+    spec, files = _sets(plan)
+    return [replace(unit, spec=spec, files=files) for unit in each_part(plan, folder)]
+
+
+def plan_certificate(plan: Plan, folder: Folder) -> list[Unit]:
+    """The single unit of certificate.json."""
+    spec, files = _sets(plan)
+    return [replace(unit, spec=spec, files=files) for unit in the_whole(plan, folder)]
+
+
+def _sets(plan: Plan) -> tuple[dict[str, Any], dict[str, str]]:
+    """(spec, files): each set's digest and fields, by name; where its file lies.
+
+    Raises SourceError for a set that is not exactly one file.
+    """
+    found = plan.sources()["sets"]
+    spec, files = [], {}
+    for one in sorted(plan.params.sets, key=lambda one: one.name):
+        parts = found[one.name]["files"] if one.name in found else {}
+        if len(parts) != 1:
+            raise SourceError(
+                f"evaluation set {one.name} at {one.path} is {len(parts)} files, not one",
+                "name one JSON Lines file for each set",
+            )
+        ((name, facts),) = parts.items()
+        path = Path(plan.root) / one.path
+        files[one.name] = str(path / name if path.is_dir() else path)
+        spec.append({"name": one.name, "sha256": facts["sha256"], "fields": list(one.fields)})
+    return {"sets": spec}, files
+
+
+def check(artifact: Artifact) -> Iterator[str]:
+    """A sentence for each broken promise: aligned rows, conservation, cuts where cut, and the judge."""
+    for unit, counts in artifact.counts("decontaminate/verdicts").items():
+        verdicts = artifact.table("decontaminate/verdicts", ["verdict"], unit=unit).column("verdict")
+        yield from _check_rows(
+            unit, verdicts, artifact.table("dedup/verdicts", ["verdict"], unit=unit).column("verdict")
+        )
+        for what in ("documents", "characters"):
+            came, kept, dropped = (counts[f"{what}_{measure}"] for measure in ("in", "kept", "dropped"))
+            if came != kept + dropped:
+                yield f"{unit}: {came} {what} in, {kept} kept and {dropped} dropped; {MEND}"
+        cut_rows = set(artifact.table("decontaminate/cuts", ["row"], unit=unit).column("row").to_pylist())
+        wanted = set(pc.indices_nonzero(pc.equal(verdicts, CUT)).to_pylist())
+        if cut_rows != wanted:
+            yield f"{unit}: {len(cut_rows)} rows have cuts, {len(wanted)} the verdict cut; {MEND}"
+    yield from _check_shares(artifact)
+
+
+def _check_rows(unit: str, verdicts: pa.ChunkedArray, before: pa.ChunkedArray) -> Iterator[str]:
+    if len(verdicts) != len(before):
+        yield f"decontaminate/verdicts/{unit} has {len(verdicts)} rows, dedup {len(before)}; {MEND}"
+    elif not pc.all(pc.equal(pc.not_equal(before, KEEP), pc.equal(verdicts, GONE)), min_count=0).as_py():
+        yield f"decontaminate/verdicts/{unit} says gone of other rows than dedup removed; {MEND}"
+
+
+def _check_shares(artifact: Artifact) -> Iterator[str]:
+    came: Counter[str] = Counter()
+    touched: Counter[str] = Counter()
+    for unit, counts in artifact.counts("decontaminate/verdicts").items():
+        source = unit.split("-")[0]
+        came[source] += counts["documents_in"]
+        touched[source] += counts["documents_dropped"] + counts["documents_cut"]
+    for source in sorted(came):
+        limits = artifact.params.removed_share_max
+        limit = limits.get(source, limits[OTHERS])
+        if came[source] and touched[source] / came[source] > limit:
+            yield (
+                f"{touched[source]} of {came[source]} documents of {source} hold evaluation items, "
+                f"{touched[source] / came[source]:.1%}, more than removed_share_max {limit:.1%}; look at the "
+                f"certificate's items_most_matched: a common phrase or a leak? Then mend set or limit"
+            )
+
+
+def rows(artifact: Artifact, unit: str) -> pa.Table:
+    """Part `unit` as the suite sees it: part, row, source and the verdicts."""
+    table = artifact.table("decontaminate/verdicts", unit=unit)
+    place = {
+        "part": [unit] * table.num_rows,
+        "row": range(table.num_rows),
+        "source": [unit.split("-")[0]] * table.num_rows,
+    }
+    for name in reversed(place):
+        table = table.add_column(0, name, pa.array(place[name]))
+    return table
+
+
+_INDEX = ("ngram_words", "short_words_min", "boilerplate_items_min")
+
+STEP = Step(
+    name="decontaminate",
+    params=DecontaminateParams,
+    folders=(
+        Folder(
+            "matches",
+            "tasks.decontaminate.matches:match",
+            reads=("normalize/text",),
+            shapes=_INDEX,
+            plan=plan_matches,
+        ),
+        Folder(
+            "verdicts",
+            "tasks.decontaminate.verdicts:decide",
+            reads=("normalize/text", "dedup/sketches", "dedup/verdicts", "decontaminate/matches"),
+            shapes=("policy",),
+        ),
+        Folder(
+            "cuts",
+            "tasks.decontaminate.cuts:cut",
+            reads=("normalize/text", "decontaminate/matches", "decontaminate/verdicts"),
+            shapes=("margin_characters",),
+        ),
+        Folder(
+            "certificate",
+            "tasks.decontaminate.certificate:certify",
+            reads=("decontaminate/matches", "decontaminate/verdicts"),
+            shapes=(*_INDEX, "policy", "margin_characters"),
+            plan=plan_certificate,
+            place="certificate",
+        ),
+    ),
+    inputs=("normalize", "dedup"),
+    rows=rows,
+    rows_of="decontaminate/verdicts",
+    invariants=check,
+    outside=("sets",),
+)

@@ -1,0 +1,128 @@
+"""certificate.json: what the corpus was held against, and what was found.
+
+In: the evaluation sets, and the matches and verdicts of all parts. Out: one JSON for people and for a data
+card. It holds no fingerprint, no path and no version: equal corpora, sets and parameters give equal bytes.
+
+    format       1 parameters   those of the section that shape the result control      items searched for in
+    their own text, and found: they are equal, or the step would have failed documents_in        documents
+    that took part documents_matched   of them with a match in any set; documents_dropped, documents_cut: what
+    became of them sets_without_match  names; a set that matches nothing is worth a look sets         name ->
+    sha256, fields, items, items_too_short, items_boilerplate_only, ngrams, boilerplate_ngrams, boilerplate
+    (the first of them), items_matched, documents_matched, documents_dropped, documents_cut,
+    documents_by_source, items_most_matched (item and documents, at most ten)
+
+Every figure counts documents that took part: what filter or dedup dropped is not in the corpus and not in
+here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tasks.artifacts.canonical import pretty
+from tasks.artifacts.verdicts import CUT, DROP, GONE
+from tasks.decontaminate.index import Index
+from tasks.decontaminate.matches import index_of
+from tasks.step import Made, Reads
+
+if TYPE_CHECKING:
+    from tasks.decontaminate import DecontaminateParams
+
+MOST_MATCHED = 10
+PARAMETERS = ("ngram_words", "short_words_min", "boilerplate_items_min", "policy", "margin_characters")
+
+
+def certify(reads: Reads, params: DecontaminateParams) -> Made:
+    """The certificate of the whole corpus."""
+    index = index_of(reads, params)
+    verdicts: Counter[str] = Counter()
+    matched: Counter[str] = Counter()
+    lines = []
+    for unit in reads.units("decontaminate/verdicts"):
+        column = reads.table("decontaminate/verdicts", ["verdict"], unit=unit).column("verdict")
+        verdicts.update(column.to_pylist())
+        found = _taking_part(reads.table("decontaminate/matches", ["row", "set", "item"], unit=unit), column)
+        matched.update(row["verdict"] for row in _different(found, ["row", "verdict"]))
+        source = unit.split("-")[0]
+        lines += [
+            {**line, "document": f"{unit}:{line['row']}", "source": source} for line in found.to_pylist()
+        ]
+    sets = {
+        one["name"]: {
+            **one,
+            **_facts(index, number),
+            **_found([ln for ln in lines if ln["set"] == one["name"]]),
+        }
+        for number, one in enumerate(reads.spec["sets"])
+    }
+    certificate = {
+        "format": 1,
+        "parameters": {name: getattr(params, name) for name in PARAMETERS},
+        "control": _control(index),
+        "documents_in": sum(verdicts.values()) - verdicts[GONE],
+        "documents_matched": sum(matched.values()),
+        "documents_dropped": matched[DROP],
+        "documents_cut": matched[CUT],
+        "sets_without_match": [name for name, one in sorted(sets.items()) if not one["items_matched"]],
+        "sets": sets,
+    }
+    return Made({".json": pretty(certificate).encode()}, _counts(certificate))
+
+
+def _taking_part(matches: pa.Table, verdicts: pa.ChunkedArray) -> pa.Table:
+    """row, set, item and verdict of the matches in documents that took part, each item once a document."""
+    matches = matches.group_by(["row", "set", "item"]).aggregate([])
+    matches = matches.append_column("verdict", verdicts.take(matches.column("row")))
+    return matches.filter(pc.not_equal(matches.column("verdict"), GONE))
+
+
+def _different(table: pa.Table, columns: list[str]) -> list[dict[str, Any]]:
+    lines: list[dict[str, Any]] = table.group_by(columns).aggregate([]).to_pylist()
+    return lines
+
+
+def _control(index: Index) -> dict[str, int]:
+    """build_index would not have come back had it lost one."""
+    searched = sum(one.items - one.too_short - one.boilerplate_only for one in index.facts)
+    return {"items_searched": searched, "items_found": searched}
+
+
+def _facts(index: Index, number: int) -> dict[str, Any]:
+    facts = index.facts[number]
+    return {
+        "items": facts.items,
+        "items_too_short": facts.too_short,
+        "items_boilerplate_only": facts.boilerplate_only,
+        "ngrams": facts.ngrams,
+        "boilerplate_ngrams": facts.boilerplate_ngrams,
+        "boilerplate": list(facts.boilerplate),
+    }
+
+
+def _found(lines: list[dict[str, Any]]) -> dict[str, Any]:
+    """What was found of one set; lines: its (document, item) pairs."""
+    documents = {line["document"]: line for line in lines}
+    verdicts = Counter(line["verdict"] for line in documents.values())
+    items = Counter(line["item"] for line in lines)
+    most = sorted(items.items(), key=lambda item: (-item[1], item[0]))[:MOST_MATCHED]
+    return {
+        "items_matched": len(items),
+        "documents_matched": len(documents),
+        "documents_dropped": verdicts[DROP],
+        "documents_cut": verdicts[CUT],
+        "documents_by_source": dict(Counter(line["source"] for line in documents.values())),
+        "items_most_matched": [{"item": item, "documents": count} for item, count in most],
+    }
+
+
+def _counts(certificate: Mapping[str, Any]) -> dict[str, int]:
+    counts = {name: certificate[name] for name in ("documents_matched", "documents_dropped", "documents_cut")}
+    for name, one in certificate["sets"].items():
+        for measure in ("items", "items_too_short", "items_matched", "documents_matched"):
+            counts[f"{measure}|set={name}"] = one[measure]
+    return counts

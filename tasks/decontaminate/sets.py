@@ -1,0 +1,134 @@
+"""Evaluation sets as items: one text for each field of each record.
+
+In: a JSON Lines file (plain or .gz), its digest and the fields that count. Out: items, named "line:field"
+from line 1. It knows nothing of n-grams and nothing of the corpus.
+
+A field is a text, a list of texts (joined by line feeds) or a number; "a.b" is the field b inside a. A record
+without the field, or with null or an empty text there, has no item; a set none of whose records has the field
+is an error, since a check against nothing would find nothing.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tasks.errors import IntegrityError, SourceError
+
+
+class EvaluationSet(NamedTuple):
+    """A set as the plan names it; hashable."""
+
+    name: str
+    path: str
+    sha256: str
+    fields: tuple[str, ...]
+
+
+class Item(NamedTuple):
+    """One field of one record."""
+
+    name: str
+    """"line:field"."""
+    text: str
+
+
+def read_items(of: EvaluationSet) -> list[Item]:
+    """The items in file order, fields in the order of params.yaml.
+
+    Raises SourceError where the file is no JSON Lines, is empty or lacks a field altogether, IntegrityError
+    where it is not the file that the plan saw.
+    """
+    items: list[Item] = []
+    seen: set[str] = set()
+    known: set[str] = set()
+    records = 0
+    for line, record in _records(of):
+        records += 1
+        known |= set(record)
+        for field in of.fields:
+            text = _text(of, line, field, _field(record, field))
+            if text.strip():
+                seen.add(field)
+                items.append(Item(f"{line}:{field}", text))
+    if not records:
+        raise SourceError(
+            f"evaluation set {of.name} holds no record", "put its records there, or take it out of the sets"
+        )
+    for field in of.fields:
+        if field not in seen:
+            raise SourceError(
+                f"evaluation set {of.name} has no text in the field {field} of any of {records} records",
+                f"name fields that it has: {', '.join(sorted(known)[:20])}",
+            )
+    return items
+
+
+def _records(of: EvaluationSet) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(line from 1, record); blank lines are passed over."""
+    for line, raw in enumerate(_content(of).split(b"\n"), 1):
+        if not raw.strip():
+            continue
+        try:
+            record = json.loads(raw.decode("utf-8-sig" if line == 1 else "utf-8"))
+        except (ValueError, RecursionError) as error:
+            raise SourceError(
+                f"evaluation set {of.name}, line {line}, is not JSON: {error}",
+                "write one JSON object a line, in UTF-8",
+            ) from error
+        if not isinstance(record, dict):
+            raise SourceError(
+                f"evaluation set {of.name}, line {line}, is {type(record).__name__}, not an object",
+                "write one JSON object a line",
+            )
+        yield line, record
+
+
+def _content(of: EvaluationSet) -> bytes:
+    try:
+        raw = Path(of.path).read_bytes()
+    except OSError as error:
+        raise SourceError(
+            f"evaluation set {of.name} cannot be read: {error.strerror}", "correct its path"
+        ) from error
+    found = hashlib.sha256(raw).hexdigest()
+    if found != of.sha256:
+        raise IntegrityError(
+            f"evaluation set {of.name} has digest {found[:16]}, the plan saw {of.sha256[:16]}",
+            "it changed during the build; build again",
+        )
+    if raw[:2] != b"\x1f\x8b":
+        return raw
+    try:
+        return gzip.decompress(raw)
+    except (EOFError, OSError, zlib.error) as error:
+        raise SourceError(
+            f"evaluation set {of.name} is a damaged gzip file: {error}", "fetch it again"
+        ) from error
+
+
+def _field(record: dict[str, Any], field: str) -> Any:
+    if field in record:
+        return record[field]
+    outer, _, inner = field.partition(".")
+    return _field(record[outer], inner) if inner and isinstance(record.get(outer), dict) else None
+
+
+def _text(of: EvaluationSet, line: int, field: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return "\n".join(_text(of, line, field, member) for member in value)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return str(value)
+    raise SourceError(
+        f"evaluation set {of.name}, line {line}: {field} is {type(value).__name__}, not text",
+        "name a field of text, a.b for the field b inside a",
+    )

@@ -1,0 +1,506 @@
+"""decontaminate: against plain 13-grams, the shared cases, and planted documents."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import json
+import random
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from memory_reads import MemoryReads
+
+from tasks.artifacts.documents import TEXT
+from tasks.artifacts.verdicts import CUTS, DECONTAMINATE_VERDICTS, DEDUP_VERDICTS, MATCHES
+from tasks.decontaminate import STEP, DecontaminateParams, check, plan_certificate, plan_matches, rows
+from tasks.decontaminate.certificate import certify
+from tasks.decontaminate.cuts import cut
+from tasks.decontaminate.matches import match
+from tasks.decontaminate.verdicts import decide
+from tasks.errors import IntegrityError, ParamsError, SourceError
+from tasks.project import checked
+
+ROOT = Path(__file__).parents[1]
+SHARED = ROOT.parent / "shared"
+SECTION = yaml.safe_load((ROOT / "params.d/decontaminate.yaml").read_text())["decontaminate"]
+
+
+def params_with(**changes):
+    return checked(
+        DecontaminateParams, "decontaminate", {**SECTION, "removed_share_max": {"*": 1.0}, **changes}
+    )
+
+
+class Plan:
+    """A plan over parts and sets that lie at `root`."""
+
+    def __init__(self, root, params, parts=("web-0",)):
+        self.root, self.params, self.parts = root, params, parts
+
+    def entries(self, folder):
+        return {name: SimpleNamespace(origin=("", number)) for number, name in enumerate(self.parts)}
+
+    def sources(self):
+        found = {}
+        for one in self.params.sets:
+            path = self.root / one.path
+            files = sorted(path.iterdir()) if path.is_dir() else [path]
+            found[one.name] = {
+                "files": {
+                    f.name: {"sha256": hashlib.sha256(f.read_bytes()).hexdigest(), "bytes": 0} for f in files
+                }
+            }
+        return {"sets": found}
+
+
+class Result:
+    """All folders of decontaminate for {part: [(text, kind, alive)]}."""
+
+    def __init__(self, root, parts, params):
+        self.params, self.parts, self.tables, self.sums = params, parts, {}, {}
+        for name, documents in parts.items():
+            self._lay(name, documents)
+        plan = Plan(root, params, tuple(parts))
+        for name, unit in zip(parts, plan_matches(plan, STEP.folders[0]), strict=True):
+            reads = MemoryReads(name, self.tables, spec=unit.spec, paths=dict(unit.files))
+            for folder, function, schema in (
+                ("matches", match, MATCHES),
+                ("verdicts", decide, DECONTAMINATE_VERDICTS),
+                ("cuts", cut, CUTS),
+            ):
+                made = function(reads, params)
+                self.tables[f"decontaminate/{folder}", name] = made.files[".parquet"].cast(schema)
+                self.sums.setdefault(f"decontaminate/{folder}", {})[name] = made.counts
+        (unit,) = plan_certificate(plan, STEP.folders[3])
+        made = certify(
+            MemoryReads("certificate", self.tables, spec=unit.spec, paths=dict(unit.files)), params
+        )
+        self.raw = made.files[".json"]
+        self.certificate = json.loads(self.raw)
+
+    def _lay(self, name, documents):
+        lines = [dict.fromkeys(TEXT.names) for _ in documents]
+        for number, (line, (text, kind, _)) in enumerate(zip(lines, documents, strict=True)):
+            line |= {"text": text, "kind": kind, "id": str(number), "text_sha": "", "source": "web"}
+        self.tables["normalize/text", name] = pa.Table.from_pylist(lines, TEXT)
+        verdicts = [{"verdict": "keep" if alive else "drop"} for _, _, alive in documents]
+        self.tables["dedup/verdicts", name] = pa.Table.from_pylist(verdicts, DEDUP_VERDICTS)
+        sizes = pa.array([len(text) for text, _, _ in documents], pa.int64())
+        self.tables["dedup/sketches", name] = pa.table({"characters": sizes})
+
+    def table(self, folder, columns=None, unit=None):
+        table = self.tables[folder, unit]
+        return table if columns is None else table.select(columns)
+
+    def units(self, folder):
+        return sorted(self.parts)
+
+    def counts(self, folder):
+        return self.sums[folder]
+
+    def lines(self, folder):
+        return [line for name in self.parts for line in self.table(folder, unit=name).to_pylist()]
+
+    def verdicts(self):
+        return [line["verdict"] for line in self.lines("decontaminate/verdicts")]
+
+    def total(self, folder, measure):
+        return sum(counts.get(measure, 0) for counts in self.sums[f"decontaminate/{folder}"].values())
+
+
+def write_set(root, records, name="evals.jsonl"):
+    (root / name).write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return [{"name": "evals", "path": name, "fields": ["q"]}]
+
+
+def run(root, texts, items, kind="web", **changes):
+    """Documents in one part against items, each a record with the field q."""
+    sets = write_set(root, [{"q": item} for item in items])
+    params = params_with(sets=sets, **{"margin_characters": 0, **changes})
+    parts = {"web-0": [(text, kind, True) if isinstance(text, str) else text for text in texts]}
+    result = Result(root, parts, params)
+    assert list(check(result)) == []
+    return result
+
+
+def plain_words(text):
+    return re.findall(r"[a-z0-9]+", text.lower())
+
+
+def plain_matches(texts, items, n, short, least):
+    """{(row, item): shared n-grams} by comparing tuples; an item is the line's number."""
+    grams = {}
+    for number, item in enumerate(items):
+        words = plain_words(item)
+        length = n if len(words) >= n else len(words) if len(words) >= short else 0
+        if length:
+            grams[number] = {tuple(words[i : i + length]) for i in range(len(words) - length + 1)}
+    for gram in {gram for of_item in grams.values() for gram in of_item}:
+        if len({tuple(plain_words(items[number])) for number, own in grams.items() if gram in own}) >= least:
+            grams = {number: own - {gram} for number, own in grams.items()}
+    found = {}
+    for row, text in enumerate(texts):
+        words = plain_words(text)
+        for number, own in grams.items():
+            lengths = {len(gram) for gram in own}
+            here = {tuple(words[i : i + k]) for k in lengths for i in range(len(words) - k + 1)}
+            if own & here:
+                found[row, f"{number + 1}:q"] = len(own & here)
+    return found, any(grams.values())
+
+
+LETTERS = st.lists(st.sampled_from(["a", "b", "C", "d,", "e"]), min_size=1, max_size=14).map(" ".join)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(LETTERS, max_size=5),
+    st.lists(LETTERS, min_size=1, max_size=4),
+    st.integers(2, 5),
+    st.integers(1, 2),
+    st.integers(2, 4),
+)
+def test_against_plain_ngrams(tmp_path_factory, texts, items, n, short, least):
+    expected, any_left = plain_matches(texts, items, n, short, least)
+    root = tmp_path_factory.mktemp("sets")
+    changes = {"ngram_words": n, "short_words_min": short, "boilerplate_items_min": least}
+    if not any_left:
+        with pytest.raises(SourceError, match="no n-gram to look for"):
+            run(root, texts, items, **changes)
+        return
+    result = run(root, texts, items, **changes)
+    found, spans = {}, {}
+    for line in result.lines("decontaminate/matches"):
+        key = line["row"], line["item"]
+        found[key] = max(found.get(key, 0), line["grams"])
+        passage = texts[line["row"]].encode()[line["start"] : line["stop"]].decode()
+        spans.setdefault(key, []).append(passage)
+        assert passage.strip() == passage and not passage.startswith(",")
+    assert found.keys() == expected.keys()
+    for key, passages in spans.items():
+        alone, _ = plain_matches(passages, items, n, short, least)
+        assert len(passages) > 1 or alone[0, key[1]] == expected[key] == found[key]
+    dropped = {row for row, _ in expected}
+    assert result.verdicts() == ["drop" if row in dropped else "keep" for row in range(len(texts))]
+
+
+WORDS = [f"w{i}" for i in range(400)]
+ITEM = " ".join(WORDS[:20])
+
+
+def test_exactly_the_thirteenth_word_decides(tmp_path):
+    inside = "x " * 5 + " ".join(WORDS[3:16]) + " y"
+    almost = "x " * 5 + " ".join(WORDS[3:15]) + " y"
+    assert run(tmp_path, [inside, almost], [ITEM]).verdicts() == ["drop", "keep"]
+    assert run(tmp_path, [" ".join(WORDS[3:16]).upper().replace(" ", ",\n")], [ITEM]).verdicts() == ["drop"]
+
+
+def test_short_items_are_looked_for_whole(tmp_path):
+    items = [" ".join(WORDS[:8]), " ".join(WORDS[20:27])]
+    texts = [f"so {items[0]} it", " ".join(WORDS[1:8]), items[1]]
+    result = run(tmp_path, texts, items)
+    assert result.verdicts() == ["drop", "keep", "keep"]
+    assert result.certificate["sets"]["evals"]["items_too_short"] == 1
+    assert result.certificate["control"] == {"items_searched": 1, "items_found": 1}
+
+
+def test_policies(tmp_path):
+    text = f"before. {ITEM}. after"
+    for policy, kind, verdict in [
+        ("drop", "web", "drop"),
+        ("cut", "web", "cut"),
+        ("cut", "book", "cut"),
+        ("cut", "chat", "drop"),
+        ("cut", "code", "drop"),
+        ("report", "web", "keep"),
+    ]:
+        result = run(tmp_path, [text, "clean"], [ITEM], kind=kind, policy=policy)
+        assert result.verdicts() == [verdict, "keep"], (policy, kind)
+        line = result.lines("decontaminate/verdicts")[0]
+        named = (None, None, None) if policy == "report" else ("evals", "1:q", 8)
+        assert (line["rule"], line["item"], line["grams"]) == named
+        one = result.certificate["sets"]["evals"]
+        assert (one["documents_matched"], one["documents_dropped"], one["documents_cut"]) == (
+            1,
+            verdict == "drop",
+            verdict == "cut",
+        )
+
+
+def test_cuts_take_the_passages_and_not_what_lies_between(tmp_path):
+    text = f"start {ITEM}, {'filler ' * 50}ünd {ITEM} ende"
+    result = run(tmp_path, [text, "clean", f"x {ITEM}"], [ITEM], policy="cut")
+    cuts = result.lines("decontaminate/cuts")
+    assert [(c["row"], text.encode()[c["start"] : c["stop"]].decode()) for c in cuts[:2]] == [
+        (0, ITEM),
+        (0, ITEM),
+    ]
+    assert [c["row"] for c in cuts] == [0, 0, 2] and {c["reason"] for c in cuts} == {"evals:1:q"}
+    assert result.total("cuts", "characters_cut") == 3 * len(ITEM)
+
+
+@pytest.mark.parametrize(("margin", "expected"), [(1, " {} "), (3, "ßé {} äö"), (99, "ßé {} äö🙂")])
+def test_margins_end_on_characters_and_at_the_text(tmp_path, margin, expected):
+    text = f"ßé {ITEM} äö🙂"
+    result = run(tmp_path, [text], [ITEM], policy="cut", margin_characters=margin)
+    (line,) = result.lines("decontaminate/cuts")
+    piece = text.encode()[line["start"] : line["stop"]].decode()
+    assert piece == expected.format(ITEM)
+    assert result.total("cuts", "characters_cut") == len(piece)
+
+
+def test_overlapping_cuts_are_counted_once(tmp_path):
+    items = [" ".join(WORDS[:20]), " ".join(WORDS[5:30])]
+    text = " ".join(WORDS[:30])
+    result = run(tmp_path, [text], items, policy="cut")
+    assert len(result.lines("decontaminate/cuts")) == 2
+    assert result.total("cuts", "characters_cut") == len(text)
+
+
+def test_what_is_gone_stays_gone_and_is_not_in_the_certificate(tmp_path):
+    result = run(tmp_path, [(ITEM, "web", False), (ITEM, "web", True), ("clean", "web", True)], [ITEM])
+    assert result.verdicts() == ["gone", "drop", "keep"]
+    assert len(result.lines("decontaminate/matches")) == 2, "matches cover all rows"
+    assert result.certificate["documents_in"] == 2 and result.certificate["documents_matched"] == 1
+    assert (
+        result.total("verdicts", "documents_in") == 2 and result.total("verdicts", "dropped|rule=evals") == 1
+    )
+
+
+def test_no_rows_no_sets_and_all_gone(tmp_path):
+    empty = run(tmp_path, [], [ITEM])
+    assert empty.verdicts() == [] and empty.certificate["sets_without_match"] == ["evals"]
+    assert run(tmp_path, [(ITEM, "web", False)] * 2, [ITEM]).verdicts() == ["gone", "gone"]
+    result = Result(tmp_path, {"web-0": [(ITEM, "web", True)]}, params_with(sets=[]))
+    assert result.verdicts() == ["keep"] and result.certificate["sets"] == {}
+
+
+def test_the_verdict_names_the_item_that_shares_most(tmp_path):
+    items = [" ".join(WORDS[10:24]), " ".join(WORDS[:24]), " ".join(WORDS[:24])]
+    result = run(tmp_path, [" ".join(WORDS[:24])], items, boilerplate_items_min=9)
+    (line,) = result.lines("decontaminate/verdicts")
+    assert (line["item"], line["grams"]) == ("2:q", 12)
+
+
+def test_composed_and_compatible_forms_are_met(tmp_path):
+    item = " ".join(["cafe\u0301", "\ufb01ne", *WORDS[:11]])
+    texts = [" ".join([first, second, *WORDS[:11]]) for first in ("café",) for second in ("ﬁne", "fine")]
+    assert run(tmp_path, texts, [item]).verdicts() == ["drop", "drop"]
+
+
+def test_boilerplate_is_left_out_and_listed(tmp_path):
+    notice = " ".join(WORDS[100:119])
+    items = [f"{notice} {' '.join(WORDS[k * 20 : k * 20 + 20])}" for k in range(3)]
+    result = run(tmp_path, [f"a {notice} b", f"a {' '.join(WORDS[20:40])}"], items)
+    assert result.verdicts() == ["keep", "drop"]
+    one = result.certificate["sets"]["evals"]
+    assert one["boilerplate_ngrams"] == 7 and one["boilerplate"][0] == " ".join(WORDS[100:113])
+    repeated = run(tmp_path, [items[0]], [items[0]] * 5)
+    assert repeated.verdicts() == ["drop"], "one text five times is one text"
+
+
+def test_lists_numbers_nested_fields_gzip_and_blank_lines(tmp_path):
+    records = [
+        {
+            "turns": [" ".join(WORDS[:10]), " ".join(WORDS[10:20])],
+            "in": {"q": " ".join(WORDS[50:70])},
+            "a": 5.5,
+        }
+    ]
+    path = tmp_path / "evals.jsonl.gz"
+    path.write_bytes(gzip.compress(b"\xef\xbb\xbf" + json.dumps(records[0]).encode() + b"\n\n"))
+    params = params_with(sets=[{"name": "evals", "path": path.name, "fields": ["turns", "in.q", "a"]}])
+    texts = [" ".join(WORDS[4:18]), " ".join(WORDS[50:64])]
+    result = Result(tmp_path, {"web-0": [(text, "web", True) for text in texts]}, params)
+    assert [line["item"] for line in result.lines("decontaminate/matches")] == ["1:turns", "1:in.q"]
+    assert result.certificate["sets"]["evals"]["items"] == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "fields", "message"),
+    [
+        (b"", ["q"], "holds no record"),
+        (b"\n \n", ["q"], "holds no record"),
+        (b'{"p": "text"}\n', ["q"], "no text in the field q .* name fields that it has: p"),
+        (b'{"q": ""}\n{"q": null}\n', ["q"], "no text in the field q"),
+        (b'{"q": "a b"}\n', ["q"], "no n-gram to look for: of 1 items 1 have fewer than 8 words"),
+        (b'{"q": "a b"}\nnonsense\n', ["q"], "line 2, is not JSON"),
+        (b'{"q": "\xff"}\n', ["q"], "line 1, is not JSON"),
+        (b"[1]\n", ["q"], "line 1, is list, not an object"),
+        (b'{"q": {"a": 1}}\n', ["q"], "q is dict, not text"),
+        (b'{"q": true}\n', ["q"], "q is bool, not text"),
+        (b"\x1f\x8b\x08broken", ["q"], "damaged gzip"),
+        (b"[" * 100_000, ["q"], "not JSON"),
+    ],
+)
+def test_sets_that_cannot_be_searched_for_are_errors(tmp_path, content, fields, message):
+    (tmp_path / "bad.jsonl").write_bytes(content)
+    params = params_with(sets=[{"name": "bad", "path": "bad.jsonl", "fields": fields}])
+    with pytest.raises(SourceError, match=message):
+        Result(tmp_path, {"web-0": [("text", "web", True)]}, params)
+
+
+def test_a_set_is_one_file_and_the_one_that_was_planned(tmp_path):
+    (tmp_path / "folder").mkdir()
+    params = params_with(sets=[{"name": "evals", "path": "folder", "fields": ["q"]}])
+    with pytest.raises(SourceError, match="is 0 files, not one"):
+        plan_matches(Plan(tmp_path, params), STEP.folders[0])
+    write_set(tmp_path, [{"q": ITEM}], "folder/one.jsonl")
+    (unit,) = plan_matches(Plan(tmp_path, params), STEP.folders[0])
+    write_set(tmp_path, [{"q": "changed"}], "folder/one.jsonl")
+    tables = {"normalize/text": pa.table({"text": pa.array(["x"], pa.large_string())})}
+    with pytest.raises(IntegrityError, match="changed during the build"):
+        match(MemoryReads("web-0", tables, spec=unit.spec, paths=dict(unit.files)), params)
+    with pytest.raises(SourceError, match="cannot be read"):
+        gone = {"evals": str(tmp_path / "nowhere")}
+        match(MemoryReads("web-0", tables, spec=unit.spec, paths=gone), params)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"short_words_min": 14}, "short_words_min 14 is above ngram_words 13"),
+        ({"sets": [SECTION["sets"][0], SECTION["sets"][0]]}, "names qa twice"),
+        ({"sets": [{"name": "A b", "path": "x", "fields": ["q"]}]}, "pattern"),
+        ({"sets": [{"name": "a", "path": "x", "fields": []}]}, "fields"),
+        ({"policy": "burn"}, "policy"),
+        ({"removed_share_max": {}}, "removed_share_max lacks"),
+    ],
+)
+def test_params_that_cannot_work_are_refused(change, message):
+    with pytest.raises(ParamsError, match=message):
+        params_with(**change)
+
+
+def test_the_judge_and_the_invariants(tmp_path):
+    sets = write_set(tmp_path, [{"q": ITEM}])
+    params = params_with(sets=sets, removed_share_max={"*": 0.4}, policy="cut")
+    result = Result(tmp_path, {"web-0": [(ITEM, "web", True), ("clean", "web", True)]}, params)
+    (breach,) = check(result)
+    assert "1 of 2 documents of web" in breach and "removed_share_max 40.0%" in breach
+    result.tables["decontaminate/cuts", "web-0"] = CUTS.empty_table()
+    assert "0 rows have cuts, 1 the verdict cut" in next(check(result))
+    result.tables["dedup/verdicts", "web-0"] = result.tables["dedup/verdicts", "web-0"].slice(1)
+    assert "has 2 rows, dedup 1" in next(check(result))
+
+
+def test_folders_declare_what_they_use(tmp_path):
+    """Each function runs with its declared parameters and reads alone, and gives the same bytes."""
+    sets = write_set(tmp_path, [{"q": ITEM}])
+    params = params_with(sets=sets, policy="cut")
+    result = Result(tmp_path, {"web-0": [(f"x {ITEM}", "web", True)]}, params)
+    plan = Plan(tmp_path, params)
+    for folder, function in zip(STEP.folders, (match, decide, cut, certify), strict=True):
+        (unit,) = folder.plan(plan, folder)
+        shown = SimpleNamespace(**{name: getattr(params, name) for name in folder.shapes})
+        known = {key: table for key, table in result.tables.items() if key[0] in folder.reads}
+        made = function(MemoryReads("web-0", known, spec=unit.spec, paths=dict(unit.files)), shown)
+        if ".json" in made.files:
+            assert made.files[".json"] == result.raw
+        else:
+            assert made.files[".parquet"] == result.tables[f"decontaminate/{folder.name}", "web-0"]
+    assert rows(result, "web-0").column_names[:3] == ["part", "row", "source"]
+
+
+def test_parts_and_their_order_change_no_sum(tmp_path):
+    rng = random.Random(1)
+    texts = [f"doc {i} " + (ITEM if i % 7 == 0 else " ".join(rng.sample(WORDS, 30))) for i in range(60)]
+    sets = write_set(tmp_path, [{"q": ITEM}, {"q": " ".join(WORDS[200:230])}])
+    certificates = set()
+    for count in (1, 4):
+        rng.shuffle(texts)
+        parts = {f"web-{n}": [(t, "web", True) for t in texts[n::count]] for n in range(count)}
+        result = Result(tmp_path, parts, params_with(sets=sets))
+        certificates.add(result.raw)
+    assert len(certificates) == 1
+    assert result.certificate["sets"]["evals"]["items_most_matched"] == [{"item": "1:q", "documents": 9}]
+
+
+# ---- shared cases and corpora ----
+
+
+def shared(path):
+    full = SHARED / path
+    if not full.exists():
+        pytest.skip(f"shared/{path} is not on this machine")
+    return full
+
+
+def lines_of(path):
+    return [json.loads(line) for line in shared(path).read_text(encoding="utf-8").split("\n") if line.strip()]
+
+
+def against(folder, name, documents):
+    sets = [{"name": "evals", "path": name, "fields": ["question"]}]
+    return Result(
+        shared(folder), {"web-0": [(d["text"], "web", True) for d in documents]}, params_with(sets=sets)
+    )
+
+
+def test_case_59_boilerplate():
+    documents = lines_of("cases/59-contam-boilerplate/docs.jsonl")
+    sets = [{"name": "evals", "path": "evals.jsonl", "fields": ["text"]}]
+    fields = set(lines_of("cases/59-contam-boilerplate/evals.jsonl")[0]) - {"id"}
+    sets[0]["fields"] = sorted(fields)
+    folder = shared("cases/59-contam-boilerplate")
+    result = Result(folder, {"web-0": [(d["text"], "web", True) for d in documents]}, params_with(sets=sets))
+    flagged = [d["id"] for d, verdict in zip(documents, result.verdicts(), strict=True) if verdict == "drop"]
+    assert flagged == json.loads((folder / "expect.json").read_text())["flagged"]
+    assert result.certificate["sets"]["evals"]["boilerplate_ngrams"] == 7
+
+
+@pytest.mark.parametrize(("corpus", "flagged"), [("self", 20), ("clean", 0), ("upper", 20)])
+def test_case_60_the_check_fires(corpus, flagged):
+    documents = lines_of(f"cases/60-contam-never-fires/corpus_{corpus}.jsonl")
+    result = against("cases/60-contam-never-fires", "evals.jsonl", documents)
+    assert result.verdicts().count("drop") == flagged
+    assert result.certificate["sets_without_match"] == ([] if flagged else ["evals"])
+    assert result.certificate["control"]["items_found"] == 20
+
+
+def test_case_60_nothing_to_look_for_is_an_error():
+    with pytest.raises(SourceError, match="holds no record"):
+        against("cases/60-contam-never-fires", "empty_evals.jsonl", [])
+
+
+def planted_sets(root):
+    """The benchmark files that the planted documents quote, as JSON Lines, with the names of the items."""
+    gsm = lines_of("corpora/eval/gsm8k/test.jsonl")
+    svamp = json.loads(shared("corpora/eval/svamp/SVAMP.json").read_text())
+    bench = lines_of("corpora/eval/mt_bench/question.jsonl")
+    records = {
+        "gsm8k": [({"q": d["question"]}, f"gsm8k/test:{i}") for i, d in enumerate(gsm)],
+        "svamp": [({"q": f"{d['Body']} {d['Question']}"}, f"svamp:{d['ID']}") for d in svamp],
+        "mt_bench": [({"q": d["turns"][0]}, f"mt_bench:{d['question_id']}") for d in bench],
+    }
+    for name, lines in records.items():
+        write_set(root, [record for record, _ in lines], f"{name}.jsonl")
+    sets = [{"name": name, "path": f"{name}.jsonl", "fields": ["q"]} for name in records]
+    return sets, {name: [ident for _, ident in lines] for name, lines in records.items()}
+
+
+def test_planted_documents(tmp_path):
+    sets, names = planted_sets(tmp_path)
+    documents = lines_of("corpora/eval/planted/docs.jsonl")
+    with shared("corpora/eval/planted/truth.tsv").open(encoding="utf-8", newline="") as file:
+        truth = {line["doc_id"]: line for line in csv.DictReader(file, delimiter="\t")}
+    result = Result(
+        tmp_path, {"web-0": [(d["text"], "web", True) for d in documents]}, params_with(sets=sets)
+    )
+    found = {}
+    for line in result.lines("decontaminate/matches"):
+        ident = names[line["set"]][int(line["item"].split(":")[0]) - 1]
+        found.setdefault(documents[line["row"]]["id"], set()).add(ident)
+    wanted = {ident: line for ident, line in truth.items() if line["contaminated"] == "yes"}
+    missed = [f"{i} {wanted[i]['kind']}" for i in wanted if wanted[i]["eval_item"] not in found.get(i, ())]
+    extra = sorted(set(found) - set(wanted))
+    assert extra == []
+    assert len(missed) <= 3, missed
