@@ -31,7 +31,7 @@ def build_corpus(
         normalize = step("normalize", ingest)
         filtered = step("filter", normalize)
         dedup = step("dedup", normalize, filtered)
-        decontaminate = step("decontaminate", normalize, filtered, dedup)
+        decontaminate = step("decontaminate", normalize, dedup)
         tokenize = step("tokenize", normalize, filtered, dedup, decontaminate)
         pack = step("pack", tokenize)
         shard = step("shard", tokenize, pack)

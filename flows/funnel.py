@@ -59,6 +59,10 @@ def funnel(project: Project) -> list[Row]:
 
 
 def _row(step: str, manifest: Manifest, before: int) -> Row:
+    """Tokenize counts every row of the corpus, those dropped before it as step:rule.
+
+    Here it begins with the kept.
+    """
     folder, unit, came_by, kept_by = ROWS[step]
     counts = totals(manifest, folder)
     kept = counts[kept_by]
@@ -67,9 +71,8 @@ def _row(step: str, manifest: Manifest, before: int) -> Row:
         rejected = rejects["rejected"]
         return Row(step, unit, kept + rejected, kept, rejected, _reasons(rejects, "rejected|reason="))
     if came_by is None:
-        return Row(
-            step, unit, before, kept, before - kept, {"cut_short": before - kept} if before > kept else {}
-        )
+        own = {reason: n for reason, n in _reasons(counts, "dropped|rule=").items() if ":" not in reason}
+        return Row(step, unit, before, kept, before - kept, own)
     reasons = _reasons(counts, "dropped|rule=") | _reasons(counts, "tokens_dropped|reason=")
     return Row(step, unit, counts[came_by], kept, counts[came_by] - kept, reasons)
 

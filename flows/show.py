@@ -69,14 +69,14 @@ class Bars(Watch):
             self.progress.console.print(f"{step}: {note}")
 
     def said(self, text: str) -> None:
-        self.progress.console.print(escape(text), style="yellow")
+        self.progress.console.print(escape(text), style="yellow", soft_wrap=True)
 
 
 class Lines(Watch):
     """Warnings alone, on standard error: for --json."""
 
     def said(self, text: str) -> None:
-        side_console().print(escape(text))
+        side_console().print(escape(text), soft_wrap=True)
 
 
 @contextmanager
