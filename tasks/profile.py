@@ -32,6 +32,8 @@ MOST_ROWS = 250_000
 WIDE = ("total", "source", "part")
 Cell = tuple[str, str]
 Grid = dict[Cell, dict[str, int]]
+Key = tuple[str, str]
+Units = dict[str, dict[str, int]]
 INVISIBLE = frozenset(("Cc", "Cf", "Cn", "Cs", "Zl", "Zp", "Zs"))
 FILLERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 """Letters and symbols that show nothing: the Hangul fillers and the blank of Braille."""
@@ -50,17 +52,19 @@ class Sample:
 def profile_table(step: Step, artifact: Artifact, suite: Suite) -> pa.Table:
     """The profile of `artifact`, rows sorted by dimension (total first) and member.
 
-    A measure that several folders count is taken from the last of them in the step's order, the nearest to
-    what the step gives on. A measure counted by member only (tokens|split=train) is summed over its first
-    dimension.
+    A measure that several folders count is taken from one of them: from those that count it by part before
+    one that counts the whole, then from the last in the step's order, the nearest to what the step gives on.
+    A measure counted by member only (tokens|split=train) is summed over its first dimension.
     """
     grid: Grid = {("total", "all"): {}}
-    for measure, by_unit in sorted(_measures(step, artifact).items()):
-        _add(grid, measure, by_unit)
+    counted = _counted_once(step, artifact)
+    for (measure, dimension), units in sorted(counted.items()):
+        first = min(other for name, other in counted if name == measure)
+        _add(grid, measure, dimension, units, wide=dimension == first)
     for key, names in sorted(suite.members.items()):
         measure, _, dimension = key.partition("|")
-        for name in _names(names, artifact.params):
-            grid.setdefault((dimension, name), {}).setdefault(measure, 0)
+        for cell in [("total", "all"), *((dimension, name) for name in _names(names, artifact.params))]:
+            grid.setdefault(cell, {}).setdefault(measure, 0)
     _fill(grid)
     return _table(grid, suite.ratios)
 
@@ -113,45 +117,50 @@ def visible(text: str) -> int:
     return sum(unicodedata.category(letter) not in INVISIBLE and letter not in FILLERS for letter in text)
 
 
-def _measures(step: Step, artifact: Artifact) -> dict[str, dict[str, dict[Cell | None, int]]]:
-    """measure -> unit -> cell (dimension, member), or None where it is counted plainly -> count."""
-    measures: dict[str, dict[str, dict[Cell | None, int]]] = {}
+def _counted_once(step: Step, artifact: Artifact) -> dict[Key, Units]:
+    """(measure, dimension) -> the counts of the one folder that they are taken from."""
+    chosen: dict[Key, Units] = {}
     for folder in step.folders:
         for name in (folder.name, *folder.also):
-            measures |= _counted(artifact.counts(f"{step.name}/{name}"))
-    return measures
+            for key, units in _counted(artifact.counts(f"{step.name}/{name}")).items():
+                if _by_part(units) >= _by_part(chosen.get(key, {})):
+                    chosen[key] = units
+    return chosen
 
 
-def _counted(units: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, dict[Cell | None, int]]]:
-    counted: dict[str, dict[str, dict[Cell | None, int]]] = {}
+def _counted(units: Mapping[str, Mapping[str, int]]) -> dict[Key, Units]:
+    """The counts of one folder, "measure|dimension=member" taken apart; without it both are ""."""
+    counted: dict[Key, Units] = {}
     for unit, counts in units.items():
-        for key, count in counts.items():
-            measure, _, cell = key.partition("|")
+        for name, count in counts.items():
+            measure, _, cell = name.partition("|")
             dimension, _, member = cell.partition("=")
-            cells = counted.setdefault(measure, {}).setdefault(unit, {})
-            cells[(dimension, member) if cell else None] = count
+            counted.setdefault((measure, dimension), {}).setdefault(unit, {})[member] = count
     return counted
 
 
-def _add(grid: Grid, measure: str, by_unit: Mapping[str, Mapping[Cell | None, int]]) -> None:
-    """Add one measure of every unit to its cells, and to total, source and part."""
-    cells = {cell for counts in by_unit.values() for cell in counts}
-    first = None if None in cells else min(cell[0] for cell in cells if cell)
-    for unit, counts in by_unit.items():
-        for cell, count in counts.items():
-            targets = {cell} if cell else set()
-            if (cell[0] if cell else None) == first:
-                targets |= _wide(unit, cell)
-            for target in targets:
-                row = grid.setdefault(target, {})
-                row[measure] = row.get(measure, 0) + count
+def _by_part(units: Units) -> bool:
+    return any(_source(unit) for unit in units)
 
 
-def _wide(unit: str, cell: Cell | None) -> set[Cell]:
-    """Where a unit's count goes besides its own cell; a count by source names its source itself."""
+def _source(unit: str) -> str | None:
+    """The source that begins the name of a part, group or shard; None of the whole."""
     source, *others = re.split("[-/]", unit)
-    wide = {("total", "all"), ("part", unit)}
-    return wide | ({("source", source)} if others and not (cell and cell[0] == "source") else set())
+    return source if others else None
+
+
+def _add(grid: Grid, measure: str, dimension: str, units: Units, wide: bool) -> None:
+    """Add the counts of every unit to their members, and where `wide` to total, source and part."""
+    for unit, members in units.items():
+        for member, count in members.items():
+            cells = {(dimension, member)} if dimension else set()
+            if wide:
+                cells |= {("total", "all"), ("part", unit)}
+                source = None if dimension == "source" else _source(unit)
+                cells |= {("source", source)} if source else set()
+            for cell in cells:
+                row = grid.setdefault(cell, {})
+                row[measure] = row.get(measure, 0) + count
 
 
 def _names(names: str | Sequence[str], params: Any) -> list[str]:
@@ -162,13 +171,12 @@ def _names(names: str | Sequence[str], params: Any) -> list[str]:
 
 
 def _fill(grid: Grid) -> None:
-    """Nothing counted is 0 wherever the measure is counted by that dimension at all."""
+    """Nothing counted is 0 wherever the measure is counted by that dimension at all, null elsewhere."""
     counted: dict[str, set[str]] = {}
     for (dimension, _), row in grid.items():
         counted.setdefault(dimension, set()).update(row)
-    plain = counted["total"]
     for (dimension, _), row in grid.items():
-        for measure in counted[dimension] | (plain if dimension in WIDE else set()):
+        for measure in counted[dimension]:
             row.setdefault(measure, 0)
 
 

@@ -103,10 +103,10 @@ def load(path: Path) -> Suite:
         suite = Suite.model_validate(_plain(path))
     except ValidationError as error:
         faults = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()]
-        raise ParamsError(f"{name_of(path)}: {'; '.join(faults)}", "correct it, see docs/data.md") from None
+        raise ParamsError(f"{name_of(path)}: {'; '.join(faults)}", "correct it") from None
     faults = list(_faults(suite))
     if faults:
-        raise ParamsError(f"{name_of(path)}: {'; '.join(faults)}", "correct it, see docs/data.md")
+        raise ParamsError(f"{name_of(path)}: {'; '.join(faults)}", "correct it")
     return suite
 
 

@@ -33,6 +33,7 @@ def counts(*units, **measures):
 
 
 FLOW = {"documents_in": 10, "documents_kept": 9, "documents_dropped": 1}
+ENGLISH = {"documents__language__en": 10, "kept__language__en": 9}
 DROPPED = {"verdict": ("keep", "drop")}
 
 MIXED = {f"{measure}__source__{name}": 9 for measure in ("sequences", "quota") for name in ("code", "web")}
@@ -74,9 +75,7 @@ SOUND = {
         ),
         {
             "signals": counts(CODE, WEB, documents_in=10),
-            "verdicts": counts(
-                CODE, WEB, **FLOW, dropped__rule__too_short=1, characters_dropped__rule__too_short=5
-            ),
+            "verdicts": counts(CODE, WEB, **FLOW, **ENGLISH, dropped__rule__too_short=1),
         },
     ),
     "dedup": (
@@ -100,13 +99,14 @@ SOUND = {
         },
     ),
     "decontaminate": (
-        ("verdicts",),
+        ("certificate", "verdicts"),
         {"sets": named("exam")},
-        documents(**DROPPED, rule=(None, "exam"), item=(None, "3:question"), grams=(None, 4)),
+        documents(verdict=("cut", "drop"), rule="exam", item="3:question", grams=4),
         {
-            "verdicts": counts(
-                CODE, WEB, documents_in=100, documents_dropped=1, documents_cut=0, dropped__rule__exam=1
-            )
+            "certificate": counts(
+                "certificate", items__set__exam=9, items_matched__set__exam=1, documents_dropped=2
+            ),
+            "verdicts": counts(CODE, WEB, documents_in=100, documents_dropped=1, documents_cut=1),
         },
     ),
     "tokenize": (

@@ -72,3 +72,18 @@ def test_the_sample_is_seeded_by_names_and_the_same_in_any_order():
     at = [100 * int(unit[2:], 16) + number for unit, number in zip(first.units, first.numbers, strict=True)]
     assert at == first.rows["value"].to_pylist()
     assert len(set(first.units)) == 8
+
+
+def test_the_whole_does_not_hide_the_parts():
+    """decontaminate's certificate repeats by set and in total what its verdicts count by part."""
+    counts = {
+        "decontaminate/verdicts": {"a-0": {"documents_in": 10, "documents_dropped": 9}},
+        "decontaminate/certificate": {
+            "certificate": {"documents_dropped": 9, "documents_dropped|set=exam": 9, "items": 4}
+        },
+    }
+    step = fake_step("decontaminate", ("verdicts", "certificate"))
+    cells = measures(profile_table(step, FakeArtifact(counts=counts), suite_of(ratios=DROP_SHARE)))
+    assert cells["source", "a"]["drop_share"] == 0.9 and cells["total", "all"]["documents_dropped"] == 9
+    assert cells["set", "exam"]["documents_dropped"] == 9
+    assert cells["source", "a"]["items"] is None and cells["total", "all"]["items"] == 4
