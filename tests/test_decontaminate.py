@@ -173,7 +173,7 @@ def test_against_plain_ngrams(tmp_path_factory, texts, items, n, short, least):
     root = tmp_path_factory.mktemp("sets")
     changes = {"ngram_words": n, "short_words_min": short, "boilerplate_items_min": least}
     if not any_left:
-        with pytest.raises(SourceError, match="no n-gram to look for"):
+        with pytest.raises(SourceError, match="no n-gram: of"):
             run(root, texts, items, **changes)
         return
     result = run(root, texts, items, **changes)
@@ -331,7 +331,7 @@ def test_lists_numbers_nested_fields_gzip_and_blank_lines(tmp_path):
         (b"\n \n", ["q"], "holds no record"),
         (b'{"p": "text"}\n', ["q"], "no text in the field q .* name fields that it has: p"),
         (b'{"q": ""}\n{"q": null}\n', ["q"], "no text in the field q"),
-        (b'{"q": "a b"}\n', ["q"], "no n-gram to look for: of 1 items 1 have fewer than 8 words"),
+        (b'{"q": "a b"}\n', ["q"], "no n-gram: of 1 items 1 have fewer than 8 words"),
         (b'{"q": "a b"}\nnonsense\n', ["q"], "line 2, is not JSON"),
         (b'{"q": "\xff"}\n', ["q"], "line 1, is not JSON"),
         (b"[1]\n", ["q"], "line 1, is list, not an object"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ from tasks.text.jaccard import jaccard
 from tasks.text.minhash import EMPTY, permutations, sign
 from tasks.text.ngrams import find_ngrams, ngram_table, window_hashes
 from tasks.text.recall import candidate_probability
-from tasks.text.shingles import count_different, shingle_sets, shingle_texts
+from tasks.text.shingles import Shingles, count_different, shingle_sets, shingle_texts
 from tasks.text.words import split_words
 
 HASHES = st.lists(st.integers(0, 2**32 - 1), max_size=40)
@@ -99,9 +100,16 @@ def test_counting_different_shingles_survives_equal_low_bits():
     """All hashes fall into one slot of the open table, and neighbours of different texts share it."""
     lists = [[i << 40 for i in range(50)] * 2, [0], [1 << 40, 1 << 40], [], [5 << 40, 6 << 40]]
     hashes, offsets = ragged(lists, np.uint64)
-    from tasks.text.shingles import Shingles
-
     assert count_different(Shingles(hashes, offsets, np.zeros(5, bool))).tolist() == [50, 1, 1, 0, 2]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.one_of(st.integers(0, 2**64 - 1), st.integers(0, 3), st.just(2**64 - 1)), max_size=300))
+def test_sets_are_sorted_whatever_the_hashes(values):
+    hashes, offsets = ragged([values, values[::-1], values * 70], np.uint64)
+    found, bounds = shingle_sets(Shingles(hashes, offsets, np.zeros(3, bool)))
+    for start, stop in pairwise(bounds):
+        assert found[start:stop].tolist() == sorted(set(values))
 
 
 SIGNATURES = st.lists(st.lists(st.integers(0, 2), min_size=8, max_size=8), max_size=12)

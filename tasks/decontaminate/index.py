@@ -186,7 +186,7 @@ def _refuse_empty(index: Index, numbers: Numbers) -> None:
     for name, facts in zip(index.sets, index.facts, strict=True):
         if not facts.ngrams:
             raise SourceError(
-                f"evaluation set {name} has no n-gram to look for: of {facts.items} items {facts.too_short} have "
+                f"evaluation set {name} has no n-gram: of {facts.items} items {facts.too_short} have "
                 f"fewer than {numbers.short_words_min} words and {facts.boilerplate_only} boilerplate",
                 "name longer fields, or change short_words_min or boilerplate_items_min",
             )

@@ -160,7 +160,7 @@ def _per_unit(counts: dict[str, int]) -> Iterator[tuple[str, str, int]]:
 
 
 def rows(artifact: Artifact, unit: str) -> pa.Table:
-    """Part `unit` as the suite sees it: part, row, source, the verdicts, and what the sketches say of size."""
+    """Part `unit` as the suite sees it: part, row, source, verdicts, and what the sketches say of size."""
     sketches = artifact.table("dedup/sketches", ["characters", "words", "unit", "shingles"], unit=unit)
     table = artifact.table("dedup/verdicts", unit=unit)
     for name in sketches.column_names:

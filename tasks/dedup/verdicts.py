@@ -5,7 +5,8 @@ DEDUP_VERDICTS; PAIRS; and CUTS, without rows as yet. The text of a part is read
 candidates, and only the shingle sets of those documents are held: 8 bytes a shingle, besides what
 tasks.dedup.documents needs.
 
-Cost on one core: 8,858 documents of 44 MB in 1.0 s; the sketches come on top.
+Cost on one core: 11,000 documents of 24 MB, half of them with candidates, in 0.15 s; with their sketches the
+whole runs at 70 MB/s.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ mod 2^32, a_j odd; the signature's j-th value is the smallest over the shingles,
 2.0.0, minhash.py). A signature made here compares with one that datasketch made with the same seed, count and
 a hashfunc that gives h.
 
-Cost on one core with AVX2: 128 permutations take 12 ns a shingle, about 500 MB/s of English text.
+min() and not `if`: only that form becomes vector instructions. Cost on one core with AVX-512: 128
+permutations take 5 ns a shingle, about 1.2 GB/s of English text; with one shingle a pass it is 9 ns.
 """
 
 from __future__ import annotations
@@ -52,6 +53,11 @@ def _fmix32(value: np.uint32) -> np.uint32:
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _permute(mixed: np.uint32, factor: np.uint32, summand: np.uint32) -> np.uint32:
+    return np.uint32(np.uint32(factor * mixed) + summand)
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _sign(
     hashes_S: np.ndarray,
     offsets_D1: np.ndarray,
@@ -59,11 +65,19 @@ def _sign(
     summands_P: np.ndarray,
     signatures_DP: np.ndarray,
 ) -> None:
-    """min() and not `if`: only that form becomes vector instructions."""
+    """Four shingles a pass, so that the signature is loaded and stored once for all of them."""
     for text in range(len(offsets_D1) - 1):
-        least_P = signatures_DP[text]
-        for at in range(offsets_D1[text], offsets_D1[text + 1]):
-            mixed = _fmix32(hashes_S[at])
+        least_P, at, stop = signatures_DP[text], offsets_D1[text], offsets_D1[text + 1]
+        while at + 4 <= stop:
+            first, second = _fmix32(hashes_S[at]), _fmix32(hashes_S[at + 1])
+            third, fourth = _fmix32(hashes_S[at + 2]), _fmix32(hashes_S[at + 3])
             for j in range(len(factors_P)):
-                value = np.uint32(np.uint32(factors_P[j] * mixed) + summands_P[j])
-                least_P[j] = min(least_P[j], value)
+                factor, summand = factors_P[j], summands_P[j]
+                left = min(_permute(first, factor, summand), _permute(second, factor, summand))
+                right = min(_permute(third, factor, summand), _permute(fourth, factor, summand))
+                least_P[j] = min(least_P[j], min(left, right))
+            at += 4
+        for rest in range(at, stop):
+            mixed = _fmix32(hashes_S[rest])
+            for j in range(len(factors_P)):
+                least_P[j] = min(least_P[j], _permute(mixed, factors_P[j], summands_P[j]))

@@ -10,7 +10,7 @@ that the two can be set apart (a Chinese word has about 1.5 characters). A text 
 one shingle, all of it: "cat" and "dog" differ. A text without any word has no shingle and takes no part in
 near deduplication.
 
-Cost on one core: 2 ns a shingle, and 6 ns more to count the different ones.
+Cost on one core: 3 ns a shingle, 4 ns more to count the different ones, 10 ns more to sort them.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tasks.text.ngrams import window_hashes
 from tasks.text.words import ALONE, Words, character_tables, split_words, text_buffers
 
 _LEAD_OF_3_BYTES = 0xE0  # no script without spaces lies below U+0800
+_CROWDED = 64  # a shingle repeated so often, or hashes that do not spread, are left to a common sort
 
 
 class Shingles(NamedTuple):
@@ -126,10 +127,37 @@ def _sort_sets(hashes_S: np.ndarray, offsets_D1: np.ndarray, sizes_D: np.ndarray
     kept = 0
     for text in range(len(sizes_D)):
         begin, first = offsets_D1[text], kept
-        ordered = np.sort(hashes_S[begin : offsets_D1[text + 1]])
+        ordered = _sorted(hashes_S[begin : offsets_D1[text + 1]])
         for at in range(len(ordered)):
             if at == 0 or ordered[at] != ordered[at - 1]:
                 hashes_S[kept] = ordered[at]
                 kept += 1
         sizes_D[text] = kept - first
     return kept
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _sorted(hashes: np.ndarray) -> np.ndarray:
+    """Ascending copy. Hashes spread evenly, so their upper bits put nearly all of them in place at once."""
+    bits = 1
+    while 1 << bits < len(hashes):
+        bits += 1
+    shift = np.uint64(64 - bits)
+    ends = np.zeros((1 << bits) + 1, np.int64)
+    for value in hashes:
+        ends[np.int64(value >> shift) + 1] += 1
+    if ends.max() > _CROWDED:
+        return np.sort(hashes)
+    ends = np.cumsum(ends)
+    ordered = np.empty_like(hashes)
+    for value in hashes:
+        bucket = np.int64(value >> shift)
+        ordered[ends[bucket]] = value
+        ends[bucket] += 1
+    for at in range(1, len(ordered)):
+        value, place = ordered[at], at
+        while place > 0 and ordered[place - 1] > value:
+            ordered[place] = ordered[place - 1]
+            place -= 1
+        ordered[place] = value
+    return ordered
