@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows import show
+from flows.guard import guard
 from tasks.project import Project
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 def init(asked: Asked, directory: Path, source: Path | None) -> None:
     from flows.init import init as lay
 
-    laid = lay(asked.root / directory, source and asked.root / source)
+    with show.shown(quiet=asked.json) as watcher:
+        laid = lay(asked.root / directory, source and asked.root / source, say=watcher.said)
     if asked.json:
         return show.as_json(laid)
     return show.line(f"laid a corpus in {directory}; next: [bold]gristmill -C {directory} build[/]")
@@ -39,6 +41,7 @@ def build(asked: Asked, until: str | None, workers: int | None, force: list[str]
 def run_build(asked: Asked, until: str | None, workers: int | None, force: list[str]) -> dict[str, Any]:
     """The flow build_corpus, with its progress shown; what it returns."""
     Project(asked.root).recipe()  # a folder that is no project should not wait for Prefect to be told so
+    guard()
     with show.shown(quiet=asked.json):
         from flows.corpus import build_corpus
 
@@ -97,7 +100,7 @@ def verify(asked: Asked, pin: str | None) -> None:
     for row in rows:
         what = row.get("step") or f"pin {row['name']}"
         show.line(
-            f"{what}: {row['files']} files, {show.size(row['bytes'])}, as {row['fingerprint'][:9]} names"
+            f"{what}: {row['files']} files, {show.size(row['bytes'])}, fingerprint {row['fingerprint'][:12]}"
         )
     return None if rows else show.line("nothing stands yet; gristmill build")
 
@@ -105,11 +108,12 @@ def verify(asked: Asked, pin: str | None) -> None:
 def train(asked: Asked, pin: str, steps: int | None, again: bool) -> None:
     from flows.train import train_or_find
 
+    guard()
     with show.shown(quiet=asked.json):
-        run = train_or_find(asked.root, pin, steps, again)
+        run, new = train_or_find(asked.root, pin, steps, again)
     if asked.json:
         return show.as_json(run)
-    return show.run(run)
+    return show.run(run, new)
 
 
 def fetch(asked: Asked, pin: str) -> None:
@@ -133,12 +137,17 @@ def unlock(asked: Asked) -> None:
 
 
 def train_tokenizer(asked: Asked, name: str) -> None:
-    from flows.tokenizer import train_tokenizer as make
-
-    with show.waiting(f"training tokenizer {name}", quiet=asked.json):
-        card = make(asked.root, name)
+    card = run_train_tokenizer(asked, name)
     if asked.json:
         return show.as_json(card)
     return show.line(
-        f"tokenizers/{name}: {card['vocab_size']:,} pieces, sha256 {card['sha256'][:16]}; commit it to git"
+        f"tokenizers/{name}: {card['vocab_size']:,} pieces, sha256 {card['sha256'][:12]}; commit it to git"
     )
+
+
+def run_train_tokenizer(asked: Asked, name: str) -> dict[str, Any]:
+    """The tokenizer's card, with a spinner while it is made."""
+    from flows.tokenizer import train_tokenizer as make
+
+    with show.waiting(f"training tokenizer {name}", quiet=asked.json):
+        return make(asked.root, name)

@@ -73,6 +73,11 @@ def show_funnel(rows: list[Row]) -> None:
     _table(table, "funnel", "What came to each step and what it kept")
 
 
+def show_losses(losses: list[list[float]]) -> None:
+    """The losses of a training run as a table artifact: nat per target at each logged step."""
+    _table([{"step": step, "loss": loss} for step, loss in losses], "loss", "Loss in nat per target")
+
+
 def _table(table: list[dict[str, Any]], key: str, description: str) -> None:
     if table:
         with contextlib.suppress(*COURTESY):

@@ -160,6 +160,22 @@ def _state(row: dict[str, Any]) -> str:
     return f"make {made or 'nothing yet known'}; carry over {carried}"
 
 
+def run(record: dict[str, Any], new: bool) -> None:
+    """A training run: its losses, its speed and the data it was pinned to."""
+    line(f"{'trained' if new else 'found complete'}: runs/{record['run']}/run.json")
+    line("loss " + losses(record["loss"]) + f"; {record.get('tokens_per_second', 0):,.0f} tokens/s")
+    line(f"data {record['fingerprint'][:12]} ({record['release']}), git {str(record['git'])[:12]}")
+
+
+def losses(points: Sequence[Sequence[float]], shown_points: int = 6) -> str:
+    """A few of [[step, loss], ...], evenly spread, first and last among them."""
+    last = len(points) - 1
+    chosen = (
+        sorted({round(last * place / (shown_points - 1)) for place in range(shown_points)}) if points else []
+    )
+    return " → ".join(f"{points[index][1]:.3f} (step {points[index][0]})" for index in chosen)
+
+
 def size(number: float) -> str:
     """Bytes for people: 1.2 MB is 1,200,000 bytes."""
     for unit in ("B", "kB", "MB", "GB"):
