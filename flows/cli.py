@@ -181,9 +181,9 @@ def demo(
     directory: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where to lay it.")] = Path("demo"),
 ) -> None:
     """Show the whole main job on the texts that this machine has."""
-    from flows import demo as show
+    from flows.demo import run
 
-    show.run(ASKED, ASKED.root / directory)
+    run(ASKED, ASKED.root / directory)
 
 
 @tokenizer_app.command("train", epilog=EVERYWHERE)
