@@ -181,11 +181,13 @@ def test_junk_is_junk() -> None:
     texts = {item["why"]: TEXTS[place(item["place"])] for item in TRUTH["junk"]}
     assert (
         sum(not mark.isalnum() and not mark.isspace() for mark in texts["symbols"]) / len(texts["symbols"])
-        > 0.6
+        > 0.4
     )
     assert len(words(texts["too_short"])) == 1
+    assert max(len(words(texts[why])) for why in ("too_short_chat", "too_short_code")) < 5
+    assert min(map(len, words(texts["digests"]))) == 32
     assert len(set(texts["repeated_lines"].splitlines())) == 1
-    assert min(map(len, words(texts["long_words"]))) == 64
+    assert sum(map(len, words(texts["long_words"]))) > 12 * len(words(texts["long_words"]))
     assert len(set(words(texts["repeated_words"]))) == 3
     assert texts["navigation"].count("|") > 50
 
