@@ -111,7 +111,7 @@ def changed(old, new, window, maximum):
 
 
 def test_a_change_touches_two_pieces_in_nearly_all_cases():
-    """One of 400 units changed, added or removed: 1,500 trials, pieces of 16 units in the mean, 64 at most."""
+    """One of 400 units changed, added or removed, 1,500 trials; pieces of 16 units in the mean, 64 at most."""
     random = np.random.default_rng(5)
     window, maximum = 8_000, 64_000
     tally = np.zeros(10, int)
@@ -121,7 +121,7 @@ def test_a_change_touches_two_pieces_in_nearly_all_cases():
             for s, d in zip(random.integers(1, 2_000, 400), random.integers(0, 2**63, 400), strict=True)
         ]
         at, fresh = int(random.integers(400)), (int(random.integers(1, 2_000)), int(random.integers(2**63)))
-        new = [units[:at] + [fresh] + units[at + keep :] for keep in (0, 1)] + [units[:at] + units[at + 1 :]]
+        new = [[*units[:at], fresh, *units[at + keep :]] for keep in (0, 1)] + [units[:at] + units[at + 1 :]]
         tally[changed(units, new[trial % 3], window, maximum)] += 1
     assert tally[:3].sum() / tally.sum() >= 0.99, tally
     assert tally[4:].sum() == 0, tally

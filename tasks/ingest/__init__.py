@@ -76,8 +76,8 @@ def _shares(documents: Any, rejects: Any, most: float) -> Iterator[str]:
         if records and refused[source] / records > most:
             share = refused[source] / records
             yield (
-                f"source {source}: {refused[source]} of {records} records rejected ({share:.3f}, "
-                f"{_reasons(source, rejects)}), rejects_max_share is {most}; mend the files or raise the limit"
+                f"source {source}: {refused[source]} of {records} records rejected ({share:.3f}: "
+                f"{_reasons(source, rejects)}), rejects_max_share is {most}; mend the files or raise it"
             )
 
 

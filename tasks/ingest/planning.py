@@ -6,9 +6,9 @@ Out: units of work. It stands in no key: the specification of a unit says all th
 
 A run is all files below small_file_bytes of one source, each a unit, in the order of their paths; or a larger
 file, whose records are the units. Runs are cut by tasks.text.cut with window part_bytes / 2, so parts hold
-part_bytes in the mean and part_bytes_max at most (but for a single unit that is larger). A part is named
-<source>-<16 hex of the SHA-256 over its units' digests>, with -2, -3 for equals in the order of their origin,
-and its origin is the path and line of its first record.
+part_bytes in the mean and part_bytes_max at most (but for a single unit that is larger); a run below the
+window is one part. A part is named <source>-<16 hex of the SHA-256 over its units' digests>, with -2, -3 for
+equals in the order of their origin, and its origin is the path and line of its first record.
 """
 
 from __future__ import annotations
@@ -183,7 +183,10 @@ class Runs:
         return scanner.scan(root / path, form, sha256, self.source, f"{self.source}: {path}")
 
     def _cut(self, sizes: Array, digests: Array) -> Iterator[tuple[int, int]]:
-        window = max(1, self.params.part_bytes // 2)
+        """[start, stop) of each part of a run; a run of no more than a window is one."""
+        window = self.params.part_bytes // 2
+        if len(sizes) > 0 and sizes.sum() <= window:
+            return iter([(0, len(sizes))])
         ends = cut_points(sizes, digests, window, self.params.part_bytes_max).tolist()
         return zip([0, *ends[:-1]], ends, strict=True) if ends else iter(())
 

@@ -61,7 +61,7 @@ _AROUND: dict[tuple[str, int], tuple[pa.Table, pa.Table]] = {}
 
 
 def read_documents(reads: Reads, record_bytes_max: int) -> tuple[pa.Table, int]:
-    """The documents of a part and its number of records. Raises SourceError for what is damaged or changed."""
+    """A part's documents and its number of records. Raises SourceError for what is damaged or changed."""
     reading = _read(reads, record_bytes_max)
     documents = pa.table(reading.documents, DOCUMENTS)
     return documents, reading.records

@@ -128,14 +128,19 @@ class _Line:
 
     @property
     def blank(self) -> bool:
-        return self._long is None and not self._held.strip(BLANKS)
+        return self._blank if self._long else not self._held.strip(BLANKS)
 
     def add(self, piece: bytes) -> None:
         self.size += len(piece)
         self._held = self._held + piece if self._held else piece
         if self._long is None and len(self._held) > self._limit + 1:
-            self._head, self._long = self._held[:HEAD], self._seed.copy()
+            self._head, self._long, self._blank = (
+                self._held[: min(HEAD, self._limit)],
+                self._seed.copy(),
+                True,
+            )
         if self._long is not None:
+            self._blank = self._blank and not self._held.strip(BLANKS)
             self._long.update(self._held[:-1])
             self._held = self._held[-1:]
 
@@ -146,4 +151,5 @@ class _Line:
         digest.update(tail)
         if self._long is None and size <= self._limit:
             return Record(number, offset, size, tail, b"", digest.digest())
-        return Record(number, offset, size, None, self._head if self._long else tail[:HEAD], digest.digest())
+        head = self._head if self._long else tail[: min(HEAD, self._limit)]
+        return Record(number, offset, size, None, head, digest.digest())

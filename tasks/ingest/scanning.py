@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,7 @@ class Scanner:
 
     def scan(self, path: Path, form: str, sha256: str, source: str, named: str) -> Array:
         """The records of a file, ROW [n]. Raises SourceError where the file is damaged."""
-        name = digest([sha256, form, source, function_digest("tasks.ingest.records:records"), _containers()])
+        name = digest([sha256, form, source, self._code])
         file = self.home / name
         if not file.exists():
             plain = spooled(path, form, sha256, self.spool, named)
@@ -51,15 +52,15 @@ class Scanner:
         self.used.add(name)
         return np.memmap(file, ROW, mode="r") if file.stat().st_size else np.empty(0, ROW)
 
+    @cached_property
+    def _code(self) -> list[str]:
+        return [function_digest(f"tasks.ingest.{name}") for name in ("containers:blocks", "records:records")]
+
     def forget_others(self) -> None:
         """Delete the scans that no source asked for."""
         for file in self.home.glob("*"):
             if file.name not in self.used:
                 file.unlink(missing_ok=True)
-
-
-def _containers() -> str:
-    return function_digest("tasks.ingest.containers:blocks")
 
 
 def _write(file: Path, found: Iterator[Record]) -> None:

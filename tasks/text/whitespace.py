@@ -83,7 +83,7 @@ def normalize(text: str, form: str, whitespace: str, marks_max: int) -> str:
 
 
 def _found(text: str) -> int:
-    """The classes of all characters of `text`, or-ed; looked up CHUNK characters at a time to bound memory."""
+    """The classes of all characters of `text`, or-ed; CHUNK characters at a time, to bound memory."""
     found = 0
     for start in range(0, len(text), CHUNK):
         found |= int(np.bitwise_or.reduce(classes()[_codes(text[start : start + CHUNK])]))
@@ -91,7 +91,7 @@ def _found(text: str) -> int:
 
 
 def _formed(text: str, form: str, marks_max: int, found: int) -> str:
-    """Marks are bounded before the form, for its time, and after, as one character may become several marks."""
+    """Marks are bounded before the form, for its time, and after: one character may become several marks."""
     if found & MARK:
         text = _bounded(text, marks_max)
     if form != "none":
