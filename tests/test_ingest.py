@@ -1,9 +1,12 @@
 """ingest: parts, records, formats, rejects; what a change costs; what is damaged."""
 
+import datetime
 import gzip
+import hashlib
 import importlib.util
 import json
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -99,8 +102,6 @@ def test_a_document_and_its_place(tmp_path):
     assert document["text"] == "día\n" and document["url"] == "u" and document["created"] == "2020-01-01"
     assert document["metadata"] == '{"a":[null],"b":1}' and document["messages"] is None
     assert (document["source"], document["kind"]) == ("s", "web")
-    import hashlib
-
     raw = line.rstrip("\n").encode()
     assert document["id"] == hashlib.sha256(b"s\0" + raw).hexdigest()[:32]
     assert places[0] | {"part": ""} == {
@@ -325,8 +326,6 @@ def parquet(**columns):
 
 
 def test_parquet_types(tmp_path):
-    import datetime
-
     data = parquet(
         text=pa.array(["a", None, "c"]),
         when=pa.array([datetime.datetime(2020, 1, 2)] * 3, pa.timestamp("us")),
@@ -355,7 +354,8 @@ def test_parquet_text_that_is_none(tmp_path):
     documents, _, rejects = read(tmp_path, files)
     assert [row["text"] for row in documents] == ["café", "ok"]
     assert [(row["file"][0], row["reason"]) for row in rejects] == [
-        ("a", "encoding"), ("b", "type"), ("b", "type"), ("c", "no_text"), ("c", "no_text"), ("d", "encoding"),
+        ("a", "encoding"), ("b", "type"), ("b", "type"),
+        ("c", "no_text"), ("c", "no_text"), ("d", "encoding"),
     ]  # fmt: skip
 
 
@@ -607,8 +607,6 @@ def nasty(tmp_path_factory):
     script = SHARED / "corpora/nasty/make_nasty.py"
     if not script.exists() or importlib.util.find_spec("zstandard") is None:
         pytest.skip("the shared corpora, or zstandard to make them, are not here")
-    import subprocess
-
     folder = tmp_path_factory.mktemp("nasty")
     subprocess.run(
         [sys.executable, str(script), str(folder), "--big-mb", "3"], check=True, capture_output=True
