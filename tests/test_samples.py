@@ -185,7 +185,7 @@ def test_junk_is_junk() -> None:
     )
     assert len(words(texts["too_short"])) == 1
     assert max(len(words(texts[why])) for why in ("too_short_chat", "too_short_code")) < 5
-    assert min(map(len, words(texts["digests"]))) == 32
+    assert min(map(len, words(texts["digests"]))) == 40
     assert len(set(texts["repeated_lines"].splitlines())) == 1
     assert sum(map(len, words(texts["long_words"]))) > 12 * len(words(texts["long_words"]))
     assert len(set(words(texts["repeated_words"]))) == 3
