@@ -103,6 +103,15 @@ class Result:
             if v["verdict"] == "drop"
         )
 
+    def pairs(self, removes):
+        """(id, other id, similarity) of the pairs that removed a document, or that did not."""
+        return sorted(
+            (documents[p["row"]]["id"], self.parts[p["other_part"]][p["other_row"]]["id"], p["similarity"])
+            for name, documents in self.parts.items()
+            for p in self.table("dedup/pairs", unit=name).to_pylist()
+            if p["removes"] == removes
+        )
+
     def total(self, measure):
         return sum(counts.get(measure, 0) for counts in self.sums["dedup/verdicts"].values())
 
@@ -145,24 +154,28 @@ def plain_similarity(left, right):
 
 
 def plain_greedy(documents, threshold, priority=()):
-    """(kept ids, removed as Result.removed gives them), by comparing each with each."""
+    """(kept ids, removed as Result.removed gives them, nearest as Result.nearest), by comparing all."""
 
     def rank(d):
         place = priority.index(d["source"]) if d["source"] in priority else len(priority)
         words = len(plain_words(d["text"]))
         return place, -words, -len(d["text"]), (d["created"] is None, d["created"] or ""), d["id"]
 
-    kept, removed = [], []
+    kept, removed, nearest = [], [], []
     for doc in sorted((d for d in documents if d["keep"]), key=rank):
+        best = (0.0, None)
         for other in kept:
             similarity = plain_similarity(doc, other)
             if similarity >= max(threshold[doc["kind"]], threshold[other["kind"]]):
                 rule = "exact" if doc["text"] == other["text"] else "near"
                 removed.append((doc["id"], other["id"], similarity, rule))
                 break
+            if similarity >= 0.5 and similarity > best[0]:
+                best = (similarity, other["id"])
         else:
             kept.append(doc)
-    return sorted(d["id"] for d in kept), sorted(removed)
+        nearest += [(doc["id"], best[1], best[0])] if best[1] else []
+    return sorted(d["id"] for d in kept), sorted(removed), sorted(nearest)
 
 
 TEXTS = st.lists(st.sampled_from(["a", "b", "C", "d.", "e"]), max_size=9).map(" ".join)
@@ -188,9 +201,11 @@ def test_against_brute_force(documents, count, rng, priority):
     threshold = {"web": 0.6, "book": 0.7, "paper": 0.7, "chat": 0.7, "code": 0.8}
     wide = {"bands": 128, "rows": 1, "threshold": threshold, "source_priority": priority[:1]}
     result = run(documents, count, rng, **wide)
-    kept, removed = plain_greedy(documents, threshold, priority[:1])
+    kept, removed, nearest = plain_greedy(documents, threshold, priority[:1])
     assert result.kept() == kept
     assert result.removed() == removed
+    assert result.pairs(removes=True) == [pair[:3] for pair in removed]
+    assert result.pairs(removes=False) == nearest
 
 
 def windows_of(rng, count, length=60):

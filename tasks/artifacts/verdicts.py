@@ -86,7 +86,9 @@ PAIRS = pa.schema(
         pa.field("removes", pa.bool_(), nullable=False),  # the pair that decided the row
     ]
 )
-"""dedup/pairs: candidate pairs whose Jaccard was computed; sorted by (row, other_part, other_row)."""
+"""dedup/pairs: for each document the survivor that removed it, and the most similar one that did not.
+
+Not aligned; sorted by (row, other_part, other_row)."""
 
 MATCHES = pa.schema(
     [

@@ -51,10 +51,11 @@ class Choice(NamedTuple):
     """int64: full buckets that this document, which stays, was not offered in."""
     compared_N: np.ndarray
     """int64: comparisons made for it."""
-    pairs_2Q: np.ndarray
-    """int64: document and the better ranked one, of each pair at or above `similarity_min`."""
-    pair_similarities_Q: np.ndarray
-    """float64."""
+    nearest_N: np.ndarray
+    """int64: the most similar of the survivors compared that did not remove it, best rank first; STAYS for
+    none."""
+    near_similarities_N: np.ndarray
+    """float64: to it."""
 
 
 def choose(
@@ -63,7 +64,7 @@ def choose(
     """Decide every document.
 
     thresholds_KK: float64, the threshold between two kinds, symmetric.
-    similarity_min: pairs below it are forgotten; at most every threshold.
+    similarity_min: neighbours below it are not noted; at most every threshold.
     """
     room_K = np.minimum(documents.sizes_K, survivors_max)
     firsts_K = np.cumsum(room_K) - room_K
@@ -73,10 +74,10 @@ def choose(
         np.zeros(count),
         np.zeros(count, np.int64),
         np.zeros(count, np.int64),
-        np.zeros((2, 0), np.int64),
-        np.zeros(0),
+        np.full(count, STAYS, np.int64),
+        np.zeros(count),
     )
-    pairs_2Q, similarities_Q = _choose(
+    _choose(
         documents.texts_N,
         documents.kinds_N,
         documents.buckets_UB,
@@ -85,9 +86,9 @@ def choose(
         *sets,
         thresholds_KK,
         similarity_min,
-        *choice[:4],
+        *choice,
     )
-    return choice._replace(pairs_2Q=pairs_2Q, pair_similarities_Q=similarities_Q)
+    return choice
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
@@ -106,17 +107,19 @@ def _choose(
     similarities_N: np.ndarray,
     skipped_N: np.ndarray,
     compared_N: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Fills the last four arrays; returns the pairs."""
+    nearest_N: np.ndarray,
+    near_similarities_N: np.ndarray,
+) -> None:
+    """Fills the last six arrays."""
     filled_K, slots = np.zeros(len(room_K), np.int64), np.empty(room_K.sum(), np.int64)
     seen_N, candidates_N = np.full(len(texts_N), -1, np.int64), np.empty(len(texts_N), np.int64)
     stays_U, removed_U = np.full(len(starts_U), -1, np.int64), np.full(len(starts_U), -1, np.int64)
-    pairs_2Q, similarities_Q, pairs = np.empty((2, 1024), np.int64), np.empty(1024, np.float64), 0
     for document in range(len(texts_N)):
         text, kind = texts_N[document], kinds_N[document]
         twin = removed_U[text]
         if twin >= 0 and kinds_N[twin] == kind:  # the same comparisons would give the same answer
             candidates = survivors_N[twin : twin + 1]
+            nearest_N[document], near_similarities_N[document] = nearest_N[twin], near_similarities_N[twin]
         else:
             mates_B = buckets_UB[text]
             found = _gather(document, stays_U[text], mates_B, filled_K, firsts_K, slots, seen_N, candidates_N)
@@ -124,19 +127,14 @@ def _choose(
         for other in candidates:
             similarity = _similarity(text, texts_N[other], hashes_M, starts_U, stops_U, similarity_min)
             compared_N[document] += 1
-            if similarity >= similarity_min:
-                if pairs == len(similarities_Q):
-                    pairs_2Q = np.concatenate((pairs_2Q, np.empty_like(pairs_2Q)), axis=1)
-                    similarities_Q = np.concatenate((similarities_Q, np.empty_like(similarities_Q)))
-                pairs_2Q[0, pairs], pairs_2Q[1, pairs], similarities_Q[pairs] = document, other, similarity
-                pairs += 1
             if similarity >= thresholds_KK[kind, kinds_N[other]]:
                 survivors_N[document], similarities_N[document], removed_U[text] = other, similarity, document
                 break
+            if similarity >= similarity_min and similarity > near_similarities_N[document]:
+                nearest_N[document], near_similarities_N[document] = other, similarity
         if survivors_N[document] < 0:
             stays_U[text] = document
             skipped_N[document] = _offer(document, buckets_UB[text], room_K, filled_K, firsts_K, slots)
-    return pairs_2Q[:, :pairs], similarities_Q[:pairs]
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]

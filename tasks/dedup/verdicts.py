@@ -33,13 +33,12 @@ EXACT, NEAR = "exact", "near"
 
 
 class _Decided(NamedTuple):
-    """The documents, what was decided, and where each part's documents and pairs are."""
+    """The documents, what was decided, and where each part's documents are."""
 
     units: list[str]
     documents: Documents
     choice: Choice
-    documents_by_part: list[np.ndarray]
-    pairs_by_part: list[np.ndarray]
+    by_part: list[np.ndarray]
 
 
 def decide(reads: Reads, params: DedupParams) -> Iterator[tuple[str, Made]]:
@@ -49,9 +48,7 @@ def decide(reads: Reads, params: DedupParams) -> Iterator[tuple[str, Made]]:
     sets = _candidate_sets(reads, params, units, documents)
     thresholds_KK = _thresholds(params.threshold)
     choice = choose(documents, sets, thresholds_KK, params.bucket_survivors_max, params.pair_similarity_min)
-    pair_parts = documents.parts_N[choice.pairs_2Q[0]]
-    by_part = _split_by_part(documents.parts_N, len(units))
-    decided = _Decided(units, documents, choice, by_part, _split_by_part(pair_parts, len(units)))
+    decided = _Decided(units, documents, choice, _split_by_part(documents.parts_N, len(units)))
     for number, unit in enumerate(units):
         sketches = reads.table("dedup/sketches", ["characters", "unit"], unit=unit)
         yield f"verdicts/{unit}", _verdicts(decided, number, sketches)
@@ -95,7 +92,7 @@ def _candidate_sets(reads: Reads, params: DedupParams, units: list[str], documen
 
 def _verdicts(decided: _Decided, number: int, sketches: pa.Table) -> Made:
     documents, choice = decided.documents, decided.choice
-    mine = decided.documents_by_part[number]
+    mine = decided.by_part[number]
     removed = choice.survivors_N[mine] != STAYS
     exact = documents.texts_N[choice.survivors_N[mine]] == documents.texts_N[mine]
     rules = np.where(removed, np.where(exact, EXACT, NEAR), "")
@@ -148,19 +145,21 @@ def _counts(rules: np.ndarray, sketches: pa.Table) -> Counts:
 
 def _pairs(decided: _Decided, number: int) -> Made:
     documents, choice = decided.documents, decided.choice
-    mine = decided.pairs_by_part[number]
-    document, other = choice.pairs_2Q[:, mine]
-    removes = choice.survivors_N[document] == other
+    mine = decided.by_part[number]
+    removed, neared = mine[choice.survivors_N[mine] != STAYS], mine[choice.nearest_N[mine] != STAYS]
+    document = np.concatenate([removed, neared])
+    other = np.concatenate([choice.survivors_N[removed], choice.nearest_N[neared]])
+    similarities = [choice.similarities_N[removed], choice.near_similarities_N[neared]]
     table = pa.table(
         {
             "row": documents.rows_N[document],
             "other_part": _names(decided, other),
             "other_row": documents.rows_N[other],
-            "similarity": choice.pair_similarities_Q[mine],
-            "removes": removes,
+            "similarity": np.concatenate(similarities),
+            "removes": np.arange(len(document)) < len(removed),
         },
         schema=PAIRS,
     )
     order = [("row", "ascending"), ("other_part", "ascending"), ("other_row", "ascending")]
-    counts = {"pairs": table.num_rows, "pairs_removing": int(removes.sum())}
+    counts = {"pairs": table.num_rows, "pairs_removing": len(removed)}
     return Made({".parquet": table.sort_by(order)}, counts)
