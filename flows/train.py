@@ -42,11 +42,13 @@ def train_on(pin: str, project: str = ".", steps: int | None = None, again: bool
     if plan.complete:
         return plan.record
     from training.params import TrainParams
+    from training.record import git_revision
     from training.train import train
 
     watch().began("train")
     try:
-        with step_progress("train") as progress, _live(plan) as live:
+        facts = {"fingerprint": held.fingerprint, "release": held.name or "", "git": git_revision(root) or ""}
+        with step_progress("train") as progress, _live(plan, facts) as live:
             log = _log(live, progress, plan.section["steps"])
             params = TrainParams.of(plan.section)
             train(held, params, root=root, run=plan.name, resume=plan.begun, log=log)
@@ -81,13 +83,14 @@ def train_or_find(root: Path, pin: str, steps: int | None, again: bool) -> tuple
 
 
 @contextmanager
-def _live(plan: Plan) -> Iterator[Live]:
+def _live(plan: Plan, facts: dict[str, str]) -> Iterator[Live]:
     """DVCLive writing into the run's own folder: no experiment, no report, no dvc.yaml of its own."""
     from dvclive import Live
 
     folder = str(plan.folder / "dvclive")
     with Live(folder, resume=plan.begun, report=None, save_dvc_exp=False, dvcyaml=None) as live:
-        live.log_params({key: value for key, value in plan.section.items() if not isinstance(value, dict)})
+        plain = {name: value for name, value in plan.section.items() if not isinstance(value, dict)}
+        live.log_params(plain | facts)
         yield live
 
 
