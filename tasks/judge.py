@@ -10,10 +10,14 @@ from tasks.project import Project
 from tasks.step import Artifact, Step, StepParams
 
 BREACHES_SHOWN = 5
+STANDS = "what stood before still stands"
 
 
 def judge(step: Step, artifact: Artifact, project: Project) -> list[str]:
-    """Raise InvariantError or ExpectationError where the artifact must not appear; returns the suite's warnings."""
+    """Raise InvariantError or ExpectationError where the artifact must not appear; returns the suite's warnings.
+
+    In a small run a failed expectation is a warning: shares of a handful of documents prove nothing.
+    """
     breaches = list(islice(step.invariants(artifact), BREACHES_SHOWN))
     if breaches:
         raise InvariantError(f"{step.name} breaks a promise: " + " | ".join(breaches))
@@ -21,12 +25,14 @@ def judge(step: Step, artifact: Artifact, project: Project) -> list[str]:
 
     docs = project.report(step.name).parent / "docs"
     found = validate(step, artifact, project.suite(step.name), docs)
+    notes = list(found.warnings)
+    if found.tested.get("sampled"):
+        notes.append(f"rows: a seeded sample of {found.tested['rows']} of {found.tested['rows_total']} was tested")
+    if project.small:
+        return [*found.failures, *notes]
     if not found.success:
-        raise ExpectationError(
-            f"{step.name} fails its suite: " + " | ".join(found.failures),
-            f"correct the data, or loosen {project.suite(step.name)}; what stood before still stands",
-        )
-    return list(found.warnings)
+        raise ExpectationError(f"{step.name} fails its suite: " + " | ".join(found.failures), STANDS)
+    return notes
 
 
 def judge_digest(step: Step, params: StepParams, project: Project) -> str:

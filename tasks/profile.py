@@ -14,7 +14,6 @@ profile, one row per (dimension, member):
 from __future__ import annotations
 
 import hashlib
-import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tasks.counting import Units, counted_once, source_of
 from tasks.step import Artifact, Step
 from tasks.suites import VISIBLE, Ratio, Suite
 
@@ -32,8 +32,6 @@ MOST_ROWS = 250_000
 WIDE = ("total", "source", "part")
 Cell = tuple[str, str]
 Grid = dict[Cell, dict[str, int]]
-Key = tuple[str, str]
-Units = dict[str, dict[str, int]]
 INVISIBLE = frozenset(("Cc", "Cf", "Cn", "Cs", "Zl", "Zp", "Zs"))
 FILLERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 """Letters and symbols that show nothing: the Hangul fillers and the blank of Braille."""
@@ -52,12 +50,11 @@ class Sample:
 def profile_table(step: Step, artifact: Artifact, suite: Suite) -> pa.Table:
     """The profile of `artifact`, rows sorted by dimension (total first) and member.
 
-    A measure that several folders count is taken from one of them: from those that count it by part before
-    one that counts the whole, then from the last in the step's order, the nearest to what the step gives on.
+    A measure that several folders count is taken from one of them (tasks.counting).
     A measure counted by member only (tokens|split=train) is summed over its first dimension.
     """
     grid: Grid = {("total", "all"): {}}
-    counted = _counted_once(step, artifact)
+    counted = counted_once(_folders(step, artifact))
     for (measure, dimension), units in sorted(counted.items()):
         first = min(other for name, other in counted if name == measure)
         _add(grid, measure, dimension, units, wide=dimension == first)
@@ -117,36 +114,9 @@ def visible(text: str) -> int:
     return sum(unicodedata.category(letter) not in INVISIBLE and letter not in FILLERS for letter in text)
 
 
-def _counted_once(step: Step, artifact: Artifact) -> dict[Key, Units]:
-    """(measure, dimension) -> the counts of the one folder that they are taken from."""
-    chosen: dict[Key, Units] = {}
-    for folder in step.folders:
-        for name in (folder.name, *folder.also):
-            for key, units in _counted(artifact.counts(f"{step.name}/{name}")).items():
-                if _by_part(units) >= _by_part(chosen.get(key, {})):
-                    chosen[key] = units
-    return chosen
-
-
-def _counted(units: Mapping[str, Mapping[str, int]]) -> dict[Key, Units]:
-    """The counts of one folder, "measure|dimension=member" taken apart; without it both are ""."""
-    counted: dict[Key, Units] = {}
-    for unit, counts in units.items():
-        for name, count in counts.items():
-            measure, _, cell = name.partition("|")
-            dimension, _, member = cell.partition("=")
-            counted.setdefault((measure, dimension), {}).setdefault(unit, {})[member] = count
-    return counted
-
-
-def _by_part(units: Units) -> bool:
-    return any(_source(unit) for unit in units)
-
-
-def _source(unit: str) -> str | None:
-    """The source that begins the name of a part, group or shard; None of the whole."""
-    source, *others = re.split("[-/]", unit)
-    return source if others else None
+def _folders(step: Step, artifact: Artifact) -> Iterator[Mapping[str, Mapping[str, int]]]:
+    names = (name for folder in step.folders for name in (folder.name, *folder.also))
+    return (artifact.counts(f"{step.name}/{name}") for name in names)
 
 
 def _add(grid: Grid, measure: str, dimension: str, units: Units, wide: bool) -> None:
@@ -156,7 +126,7 @@ def _add(grid: Grid, measure: str, dimension: str, units: Units, wide: bool) -> 
             cells = {(dimension, member)} if dimension else set()
             if wide:
                 cells |= {("total", "all"), ("part", unit)}
-                source = None if dimension == "source" else _source(unit)
+                source = None if dimension == "source" else source_of(unit)
                 cells |= {("source", source)} if source else set()
             for cell in cells:
                 row = grid.setdefault(cell, {})

@@ -15,16 +15,18 @@ from typing import Any
 
 from tasks.artifacts.canonical import pretty
 from tasks.artifacts.manifest import Manifest
+from tasks.counting import Key, Units, counted_once, source_of
 from tasks.project import Project
 
 
 def totals(manifest: Manifest) -> dict[str, int]:
-    """measure, or "measure|dimension=member", -> its sum over every unit of every folder."""
-    counted: Counter[str] = Counter()
-    for units in manifest.folders.values():
-        for entry in units.values():
-            counted.update(entry.counts)
-    return dict(sorted(counted.items()))
+    """measure, or "measure|dimension=member", -> its sum over the units of the folder that counts it."""
+    summed: Counter[str] = Counter()
+    for (measure, dimension), units in _counted(manifest).items():
+        for members in units.values():
+            for member, number in members.items():
+                summed[f"{measure}|{dimension}={member}" if dimension else measure] += number
+    return dict(sorted(summed.items()))
 
 
 def summary(manifest: Manifest) -> dict[str, Any]:
@@ -49,10 +51,15 @@ def write_report(project: Project, manifest: Manifest) -> None:
 
 
 def _by_source(manifest: Manifest) -> dict[str, dict[str, int]]:
-    counted: dict[str, Counter[str]] = {}
-    for units in manifest.folders.values():
-        for unit, entry in units.items():
-            plain = {name: number for name, number in entry.counts.items() if "|" not in name}
-            if "-" in unit or "/" in unit:
-                counted.setdefault(unit.replace("/", "-").split("-")[0], Counter()).update(plain)
-    return {source: dict(sorted(numbers.items())) for source, numbers in sorted(counted.items())}
+    summed: dict[str, Counter[str]] = {}
+    for (measure, dimension), units in _counted(manifest).items():
+        for unit, members in units.items():
+            source = source_of(unit)
+            if source and not dimension:
+                summed.setdefault(source, Counter())[measure] += members[""]
+    return {source: dict(sorted(numbers.items())) for source, numbers in sorted(summed.items())}
+
+
+def _counted(manifest: Manifest) -> dict[Key, Units]:
+    folders = manifest.folders.values()
+    return counted_once({unit: entry.counts for unit, entry in units.items()} for units in folders)
