@@ -13,22 +13,25 @@
   },
   "recipe_key": 64 hex,    digest of recipe
   "fingerprint": 64 hex,   digest of content and recipe: a Merkle root, as recipe holds the inputs' fingerprints
-  "folders": {
-    "signals": [
-      {
-        "unit": "prose-0123456789abcdef",
-        "key": 64 hex,     equal keys, equal bytes: digest of setting and of the contents that were read
-        "setting": 64 hex, digest of code, parameters, library versions and specification
-        "files": {"signals/prose-0123456789abcdef.parquet": {"sha256": 64 hex, "bytes": 123}},
-        "rows": 100,       of its Parquet file, 0 where it has none
-        "counts": {"documents_in": 100},
-        "origin": ["books/a.txt", 0]
-      }
-    ]
-  }
+  "folders": [
+    {
+      "folder": "signals",
+      "units": [
+        {
+          "unit": "prose-0123456789abcdef",
+          "key": 64 hex,     equal keys, equal bytes: digest of setting and of the contents that were read
+          "setting": 64 hex, digest of code, parameters, library versions and specification
+          "files": {"signals/prose-0123456789abcdef.parquet": {"sha256": 64 hex, "bytes": 123}},
+          "rows": 100,       of its Parquet file, 0 where it has none
+          "counts": {"documents_in": 100},
+          "origin": ["books/a.txt", 0]
+        }
+      ]
+    }
+  ]
 }
 
-Units are a list: source by source, each in the order of its origin, which is the order of the corpus. No clock, host, path of a machine or
+Folders stand in the step's order. Units are a list: source by source, each in the order of its origin, which is the order of the corpus. No clock, host, path of a machine or
 worker count enters. The manifest is written last: an artifact without one is no artifact.
 """
 
@@ -138,10 +141,10 @@ class Manifest:
             "recipe": self.recipe,
             "recipe_key": self.recipe_key,
             "fingerprint": self.fingerprint,
-            "folders": {
-                name: [{"unit": unit} | vars(entry) for unit, entry in units.items()]
+            "folders": [
+                {"folder": name, "units": [{"unit": unit} | vars(entry) for unit, entry in units.items()]}
                 for name, units in self.folders.items()
-            },
+            ],
         }
 
     @classmethod
@@ -156,8 +159,8 @@ class Manifest:
         return manifest if sound else None
 
 
-def _folders(plain: dict[str, list[dict[str, Any]]]) -> dict[str, dict[str, Entry]]:
-    return {name: {unit["unit"]: _entry(unit) for unit in units} for name, units in plain.items()}
+def _folders(plain: list[dict[str, Any]]) -> dict[str, dict[str, Entry]]:
+    return {item["folder"]: {unit["unit"]: _entry(unit) for unit in item["units"]} for item in plain}
 
 
 def _entry(plain: dict[str, Any]) -> Entry:
