@@ -11,14 +11,16 @@ import hashlib
 import re
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from pathlib import Path
+from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
 import sentencepiece
 
 from tasks.errors import TokenizerError
-from tasks.text.segments import distinct, gathered, segment_starts
+from tasks.text.segments import SegmentMemory, segment_starts
 
 PROBE = (
     "Probe: naïve café 1234 \n\t indented\n\n    def f(x):  # two  spaces\r\n"
@@ -33,9 +35,12 @@ ACROSS = re.compile(f"[^ {SPACE_MARK}][ {SPACE_MARK}]|[\n\t].|.[\n\t]", re.DOTAL
 PLAIN = PROBE.replace(SPACE_MARK, "")
 BATCH_CHARACTERS = 1 << 22
 WORTH_CUTTING = 1 << 16
-MEMORY_SEGMENTS, MEMORY_LENGTH = 1 << 18, 32
-"""Ids of at most so many segments of at most so many characters are kept for the batches to come: about 60
-MB."""
+MEMORY_BYTES = 1 << 25
+"""Bytes of segments that are kept for the batches to come, 100 to 200 MB with their ids; above, all begin
+anew."""
+
+CHUNK_BYTES = 1 << 16
+NEWLINE = 0x0A
 
 Array = np.ndarray[Any, Any]
 
@@ -85,7 +90,8 @@ class SentencePiece:
         self.unk_id: int = self._processor.unk_id()
         self.pad_id: int = self._processor.pad_id()
         self._mark = self._mark_ids()
-        self._memory: dict[str, Array] = {}
+        self._memory: SegmentMemory | None = None
+        self._lock = Lock()
         _check_ids(self)
 
     def encode_batch(self, texts: Sequence[str]) -> tuple[Array, Array]:
@@ -102,6 +108,7 @@ class SentencePiece:
         scores = (self._processor.get_score(number) for number in range(self.vocab_size))
         return (
             self._mark is not None
+            and len(self._encode(["\n"])[0]) == 1
             and not any(ACROSS.search(piece) for piece in pieces)
             and all(
                 score == int(score) for score in scores
@@ -124,6 +131,17 @@ class SentencePiece:
             )
         return str(self._processor.id_to_piece(number))
 
+    @cached_property
+    def _newline(self) -> int:
+        return int(self._encode(["\n"])[0][0])
+
+    def _fresh_memory(self) -> SegmentMemory:
+        """One that knows the newline: the only segment that cannot be told from what closes the others."""
+        memory = SegmentMemory()
+        memory.numbers_of(np.array([NEWLINE], np.uint8), np.zeros(1, np.int64))
+        memory.learn(np.array([self._newline], np.int32), np.ones(1, np.int64))
+        return memory
+
     def _encode_one(self, texts: list[str]) -> tuple[Array, Array]:
         if sum(map(len, texts)) >= WORTH_CUTTING and self.segmented:
             return self._by_segment(texts)
@@ -132,28 +150,31 @@ class SentencePiece:
     def _by_segment(self, texts: list[str]) -> tuple[Array, Array]:
         spelled = [text.encode() for text in texts]
         borders = np.cumsum([0, *map(len, spelled)])
-        joined = b"".join(spelled)
-        data = np.frombuffer(joined, np.uint8)
+        data = np.frombuffer(b"".join(spelled), np.uint8)
         starts = segment_starts(data, borders)
-        which, firsts = distinct(data, starts)
-        stops = np.append(starts[1:], len(data))
-        spans = zip(starts[firsts].tolist(), stops[firsts].tolist(), strict=True)
-        pool, sizes = _joined(self._remembered([joined[start:stop].decode() for start, stop in spans]))
-        ids, ends = gathered(pool, np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), which)
-        ends = np.concatenate([np.zeros(1, np.int64), ends])
+        with self._lock:  # a Dask worker runs several units at once
+            if self._memory is None or self._memory.bytes > MEMORY_BYTES:
+                self._memory = self._fresh_memory()
+            which = self._memory.numbers_of(data, starts)
+            self._memory.learn(*self._ids_of(*self._memory.unlearned()))
+            ids, stops = self._memory.ids_of(which)
+        ends = np.concatenate([np.zeros(1, np.int64), stops])
         lengths = np.diff(ends[np.searchsorted(starts, borders)])
         self._check_exact(texts[0], ids[: lengths[0]])
         return ids, lengths
 
-    def _remembered(self, segments: list[str]) -> list[Array]:
-        """The ids of each segment, those of short ones from memory where they are known."""
-        if len(self._memory) > MEMORY_SEGMENTS:
-            self._memory.clear()
-        fresh = [segment for segment in segments if segment not in self._memory]
-        found = dict(zip(fresh, self._encode(fresh), strict=True))
-        each = [self._memory[segment] if segment in self._memory else found[segment] for segment in segments]
-        self._memory |= {segment: ids for segment, ids in found.items() if len(segment) <= MEMORY_LENGTH}
-        return each
+    def _ids_of(self, data: Array, stops: Array) -> tuple[Array, Array]:
+        """(ids flat, ids of each) of segments, encoded in chunks, each segment closed by a newline.
+
+        Only the segment that is a newline holds one; it is known from the first (see _fresh_memory).
+        """
+        closed = np.insert(data, stops, NEWLINE).tobytes()
+        ends = stops + np.arange(1, len(stops) + 1)
+        cuts = [0, *ends[np.flatnonzero(np.diff(ends // CHUNK_BYTES))].tolist(), len(closed)]
+        chunks = [closed[start:stop].decode() for start, stop in pairwise(cuts) if start < stop]
+        ids, _ = _joined(self._encode(chunks))
+        newlines = np.flatnonzero(ids == self._newline)
+        return ids[ids != self._newline], np.diff(newlines, prepend=-1) - 1
 
     def _check_exact(self, text: str, ids: Array) -> None:
         """One text of each batch is encoded whole as well: the proof rests on how the library merges."""

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -87,6 +87,7 @@ def sequences_of(sizes, **changes):
     )
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 40), max_size=30), st.integers(1, 20), st.sampled_from(["keep", "drop"]))
 def test_every_id_but_the_first_is_a_target_once(sizes, length, tail):
     result = sequences_of(np.array(sizes, np.int64), tokens_per_sequence=length, tail=tail)
@@ -216,6 +217,7 @@ def test_a_part_that_comes_or_goes_changes_the_groups_near_it():
     assert worst <= 3
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 900), max_size=60), st.integers(2, 2000))
 def test_groups_hold_every_part_once_in_order(sizes, group_bytes):
     names = [f"web-{number}" for number in range(len(sizes))]

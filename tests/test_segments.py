@@ -1,5 +1,8 @@
 """tasks.text.segments and the encoder that rests on it: other roads, the same ids."""
 
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -8,8 +11,7 @@ from hypothesis import strategies as st
 from tasks import encoder
 from tasks.encoder import SentencePiece
 from tasks.errors import TokenizerError
-from tasks.text import segments
-from tasks.text.segments import distinct, gathered, segment_starts
+from tasks.text.segments import SegmentMemory, segment_starts
 from tests.tokenizer_kit import lay, texts
 
 ODD = st.text("ab \n\té日▁▅\x00\u3000", max_size=30) | st.text(
@@ -45,25 +47,54 @@ def test_segments_worked_out_by_hand():
     assert cut()[2] == []
 
 
-@given(st.lists(ODD, max_size=8))
-def test_equal_bytes_get_one_number(own):
-    data, starts, spelled = cut(*own)
-    assert "".join(spelled) == "".join(own)
-    which, firsts = distinct(data, starts)
-    assert [spelled[firsts[number]] for number in which] == spelled
-    assert len(set(spelled)) == len(firsts)
+@settings(deadline=None)
+@given(st.lists(st.lists(ODD, max_size=8), max_size=4))
+def test_equal_bytes_get_one_number_for_as_long_as_they_are_remembered(batches):
+    memory, seen = SegmentMemory(), []
+    for own in batches:
+        data, starts, spelled = cut(*own)
+        assert "".join(spelled) == "".join(own)
+        which = memory.numbers_of(data, starts)
+        fresh, stops = memory.unlearned()
+        seen += [fresh[a:b].tobytes().decode() for a, b in pairwise([0, *stops.tolist()])]
+        assert [seen[number] for number in which] == spelled
+        memory.learn(np.zeros(len(stops), np.int32), np.ones(len(stops), np.int64))
+    assert len(set(seen)) == len(seen) == memory.known
+    assert memory.bytes == sum(len(text.encode()) for text in seen)
 
 
-def test_crowded_tables_tell_equal_segments_apart_at_worst():
-    own = " ".join(str(number % 500) for number in range(3000))
-    data, starts, spelled = cut(own)
-    which, firsts, found = segments._distinct(data, starts, np.full(64, -1, np.int64))
-    assert [spelled[firsts[number]] for number in which] == spelled
-    assert 500 <= found <= 3000
+def test_many_segments_make_the_table_grow():
+    memory = SegmentMemory()
+    for part in range(6):
+        data, starts, spelled = cut(
+            " ".join(str(number) for number in range(part * 20_000, part * 20_000 + 30_000))
+        )
+        which = memory.numbers_of(data, starts)
+        assert len(set(which.tolist())) == len(set(spelled))
+        memory.learn(which[:0].astype(np.int32), np.zeros(memory.known - len(memory._borders) + 1, np.int64))
+    assert memory.known <= 130_000 + 6  # the first of each part has no space before it
 
 
-def test_a_gather_worked_out_by_hand():
-    ids, stops = gathered(np.array([7, 8, 9], np.int32), np.array([0, 1, 1, 3]), np.array([2, 0, 1, 2]))
+def test_segments_made_to_collide_are_told_apart_at_worst(monkeypatch):
+    """A full table: nothing is found, nothing is wrong, and no search goes on for ever."""
+    memory = SegmentMemory()
+    monkeypatch.setattr(memory, "_table", np.zeros(64, np.int64))
+    monkeypatch.setattr(memory, "_make_room", lambda *_: None)
+    data, starts, spelled = cut("a b a b c c")
+    which = memory.numbers_of(data, starts)
+    fresh, stops = memory.unlearned()
+    seen = [fresh[a:b].tobytes().decode() for a, b in pairwise([0, *stops.tolist()])]
+    assert [seen[number] for number in which] == spelled
+    assert memory.known == 6
+
+
+def test_ids_are_gathered_in_turn():
+    memory = SegmentMemory()
+    which = memory.numbers_of(*cut("a b a")[:2])
+    memory.learn(np.array([7, 8, 9], np.int32), np.array([1, 2, 0]))
+    ids, stops = memory.ids_of(which)
+    assert (which.tolist(), ids.tolist(), stops.tolist()) == ([0, 1, 2], [7, 8, 9], [1, 3, 3])
+    ids, stops = memory.ids_of(np.array([1, 0, 2, 1]))
     assert (ids.tolist(), stops.tolist()) == ([8, 9, 7, 8, 9], [2, 3, 3, 5])
 
 
@@ -72,7 +103,7 @@ def small(tmp_path_factory):
     return lay(tmp_path_factory.mktemp("small"))
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(own=st.lists(ODD, min_size=1, max_size=8))
 def test_segments_give_the_ids_of_whole_texts(small, own):
     assert small.segmented
@@ -128,6 +159,30 @@ def trained(**changes):
 def test_models_that_reach_across_are_encoded_whole(changes):
     assert trained().segmented
     assert not trained(**changes).segmented
+
+
+def test_memory_that_is_full_begins_anew(small, monkeypatch):
+    own = texts(60)
+    plain = small.encode_batch(own)
+    monkeypatch.setattr(encoder, "WORTH_CUTTING", 1)
+    monkeypatch.setattr(encoder, "BATCH_CHARACTERS", 300)
+    monkeypatch.setattr(encoder, "MEMORY_BYTES", 200)
+    monkeypatch.setattr(encoder, "CHUNK_BYTES", 50)
+    monkeypatch.setattr(small, "_memory", None)
+    ids, lengths = small.encode_batch(own)
+    assert ids.tolist() == plain[0].tolist()
+    assert lengths.tolist() == plain[1].tolist()
+    assert small._memory.bytes < 2000
+
+
+def test_threads_share_one_memory(small, monkeypatch):
+    own = texts(100)
+    plain = small.encode_batch(own)[0].tolist()
+    monkeypatch.setattr(encoder, "WORTH_CUTTING", 1)
+    monkeypatch.setattr(encoder, "MEMORY_BYTES", 500)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: small.encode_batch(own)[0].tolist(), range(40)))
+    assert all(ids == plain for ids in found)
 
 
 def test_a_wrong_belief_is_found_out(monkeypatch):

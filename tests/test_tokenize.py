@@ -115,6 +115,7 @@ def test_a_span_that_is_none_is_refused(span):
         excise("aé日", [span])
 
 
+@settings(deadline=None)
 @given(
     st.text("ab\né日 ", max_size=40), st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=6)
 )

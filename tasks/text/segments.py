@@ -1,7 +1,7 @@
 """Texts cut where no merge can reach across, so that each different segment is encoded but once.
 
-In: UTF-8 bytes and the borders of the texts in them. Out: where segments start, which of them are equal,
-and a gather of their ids. It knows no tokenizer; which texts may be cut so is tasks.encoder's affair.
+In: UTF-8 bytes, the borders of the texts in them, and, for segments not seen before, their ids. Out: the ids
+of the texts. It knows no tokenizer; which texts may be cut so is tasks.encoder's affair.
 
 A segment is a run of spaces with what follows up to the next space, or one newline, or one tab.
 """
@@ -36,72 +36,160 @@ def segment_starts(data: Array, borders: Array) -> Array:
     return np.flatnonzero(marked[:-1])
 
 
-def distinct(data: Array, starts: Array) -> tuple[Array, Array]:
-    """(which int64 [m], firsts int64 [u]): segment i has the bytes of segment firsts[which[i]].
+class SegmentMemory:
+    """Segments seen so far, numbered from 0, and the ids of each.
 
     Equal means equal bytes, the hash only finds candidates; equal segments may be told apart, never the
-    reverse.
+    reverse. Memory: 40 bytes a segment, its bytes and its ids. Not for use by several threads at once.
     """
-    slots = 1 << max(4, int(2 * len(starts)).bit_length())
-    which, firsts, found = _distinct(data, starts, np.full(slots, -1, np.int64))
-    return which, firsts[:found]
+
+    def __init__(self) -> None:
+        self.known = 0
+        self._table = np.full(1 << 16, -1, np.int64)
+        self._hashes = np.empty(1 << 14, np.uint64)
+        self._spans = np.zeros(
+            (1 << 14) + 1, np.int64
+        )  # segment i is bytes spans[i] to spans[i + 1] of the arena
+        self._arena = np.empty(1 << 18, np.uint8)
+        self._pool = np.empty(0, np.int32)
+        self._borders = np.zeros(1, np.int64)  # its ids are borders[i] to borders[i + 1] of the pool
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all segments."""
+        return int(self._spans[self.known])
+
+    def numbers_of(self, data: Array, starts: Array) -> Array:
+        """The number of each segment, int64 [m]; those not seen before get the next ones. 150 MB a CPU
+        second."""
+        self._make_room(len(starts), len(data))
+        which = np.empty(len(starts), np.int64)
+        self.known = _look_up(
+            data, starts, self._table, self._arena, self._spans, self._hashes, self.known, which
+        )
+        return which
+
+    def unlearned(self) -> tuple[Array, Array]:
+        """(bytes uint8, stops int64 [u]) of the segments without ids, one after another."""
+        first = len(self._borders) - 1
+        begin = self._spans[first]
+        return self._arena[begin : self._spans[self.known]], self._spans[first + 1 : self.known + 1] - begin
+
+    def learn(self, ids: Array, sizes: Array) -> None:
+        """Take the ids of all unlearned segments, flat, and how many each has."""
+        self._pool = np.concatenate([self._pool, ids])
+        self._borders = np.concatenate([self._borders, self._borders[-1] + np.cumsum(sizes)])
+
+    def ids_of(self, which: Array) -> tuple[Array, Array]:
+        """(ids int32 [k], stops int64 [m]): the ids of each numbered segment in turn, and where each one's
+        end."""
+        stops = np.cumsum(np.diff(self._borders)[which])
+        out = np.empty(int(stops[-1]) if len(stops) else 0, np.int32)
+        _gather(self._pool, self._borders, which, out)
+        return out, stops
+
+    def _make_room(self, segments: int, size: int) -> None:
+        """Room for `segments` more of `size` bytes in all, and a table that stays half empty."""
+        most = self.known + segments
+        self._hashes = _grown(self._hashes, most)
+        self._spans = _grown(self._spans, most + 1)
+        self._arena = _grown(self._arena, self.bytes + size)
+        if 2 * most > len(self._table):
+            self._table = np.full(1 << int(2 * most).bit_length(), -1, np.int64)
+            _fill(self._table, self._hashes[: self.known])
 
 
-def gathered(pool: Array, borders: Array, which: Array) -> tuple[Array, Array]:
-    """(ids [k], stops int64 [m]): the ids pool[borders[w] : borders[w + 1]] of each w in `which`, one after
-    another, and where each ends.
-    """
-    stops = np.cumsum(np.diff(borders)[which])
-    return _gathered(pool, borders, which, np.empty(int(stops[-1]) if len(stops) else 0, pool.dtype)), stops
+def _grown(array: Array, size: int) -> Array:
+    """`array` itself where it holds `size` items, else a copy with room for half as many again."""
+    if size <= len(array):
+        return array
+    grown = np.empty(size + size // 2, array.dtype)
+    grown[: len(array)] = array
+    return grown
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _distinct(data: Array, starts: Array, table: Array) -> tuple[Array, Array, int]:
-    mask = np.uint64(len(table) - 1)
-    number_of = len(starts)
-    which, firsts = np.empty(number_of, np.int64), np.empty(number_of, np.int64)
-    hashes = np.empty(number_of, np.uint64)
-    found = 0
-    for number in range(number_of):
-        start = starts[number]
-        size = (starts[number + 1] if number + 1 < number_of else len(data)) - start
+def _look_up(
+    data: Array,
+    starts: Array,
+    table: Array,
+    arena: Array,
+    spans: Array,
+    hashes: Array,
+    known: int,
+    which: Array,
+) -> int:
+    """Fill `which`; add what is new to table, arena, spans and hashes. Returns how many are known then."""
+    for at in range(len(starts)):
+        start = starts[at]
+        stop = starts[at + 1] if at + 1 < len(starts) else len(data)
         mixed = np.uint64(14695981039346656037)  # FNV-1a
-        for at in range(start, start + size):
-            mixed = (mixed ^ np.uint64(data[at])) * np.uint64(1099511628211)
-        slot = (mixed ^ (mixed >> np.uint64(32))) & mask
-        which[number] = -1
+        for byte in range(start, stop):
+            mixed = (mixed ^ np.uint64(data[byte])) * np.uint64(1099511628211)
+        slot, found = _find(data, start, stop, table, arena, spans, hashes, mixed)
+        if found < 0:
+            found = known
+            hashes[found] = mixed
+            end = spans[found]
+            for byte in range(start, stop):
+                arena[end] = data[byte]
+                end += 1
+            spans[found + 1] = end
+            known += 1
+            if slot >= 0:
+                table[slot] = found
+        which[at] = found
+    return known
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _find(
+    data: Array,
+    start: int,
+    stop: int,
+    table: Array,
+    arena: Array,
+    spans: Array,
+    hashes: Array,
+    mixed: Any,
+) -> tuple[Any, Any]:
+    """(slot, number): where the segment is, or else (a free slot or -1, -1)."""
+    mask = len(table) - 1
+    slot = np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))
+    for _ in range(MOST_TRIES):
+        number = table[slot]
+        if number < 0:
+            return slot, -1
+        begin = spans[number]
+        if hashes[number] == mixed and spans[number + 1] - begin == stop - start:
+            size = stop - start
+            same = 0
+            while same < size and arena[begin + same] == data[start + same]:
+                same += 1
+            if same == size:
+                return slot, number
+        slot = (slot + 1) & mask
+    return -1, -1
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _fill(table: Array, hashes: Array) -> None:
+    """Put the numbers of all `hashes` into an empty table; one that finds no place stays out."""
+    mask = len(table) - 1
+    for number in range(len(hashes)):
+        mixed = hashes[number]
+        slot = np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))
         for _ in range(MOST_TRIES):
-            known = table[np.int64(slot)]
-            if known < 0:
-                table[np.int64(slot)] = found
+            if table[slot] < 0:
+                table[slot] = number
                 break
-            if hashes[known] == mixed and _same(data, starts, firsts[known], start, size):
-                which[number] = known
-                break
-            slot = (slot + np.uint64(1)) & mask
-        if which[number] < 0:
-            which[number], firsts[found], hashes[found] = found, number, mixed
-            found += 1
-    return which, firsts, found
+            slot = (slot + 1) & mask
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _same(data: Array, starts: Array, known: int, start: int, size: int) -> bool:
-    first = starts[known]
-    after = starts[known + 1] if known + 1 < len(starts) else len(data)
-    equal = after - first == size
-    at = 0
-    while equal and at < size:
-        equal = data[first + at] == data[start + at]
-        at += 1
-    return bool(equal)
-
-
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _gathered(pool: Array, borders: Array, which: Array, out: Array) -> Array:
+def _gather(pool: Array, borders: Array, which: Array, out: Array) -> None:
     end = 0
-    for known in which:
-        for at in range(borders[known], borders[known + 1]):
+    for number in which:
+        for at in range(borders[number], borders[number + 1]):
             out[end] = pool[at]
             end += 1
-    return out
