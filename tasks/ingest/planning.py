@@ -96,7 +96,7 @@ def _laid(plan: Plan) -> Iterator[tuple[Part, dict[str, str]]]:
 
 
 def parts(plan: Plan) -> list[Part]:
-    """Every part of every source, source by source as params.yaml names them, each in the order of origin."""
+    """Every part of every source, source by source (sorted by name), each in the order of origin."""
     wanted = canonical([plan.params.model_dump(mode="json"), plan.sources()["sources"]])
     return _parts(_Asked(plan), wanted, str(plan.root), str(plan.scratch()), plan.limit, plan.fraction)
 
@@ -125,7 +125,7 @@ def _parts(
         Path(root) / ".gristmill" / "scans", Path(scratch) / "spool", plan.params.record_bytes_max
     )
     laid = []
-    for source in plan.params.sources:
+    for source in sorted(plan.params.sources, key=lambda source: source.name):
         runs = Runs(plan.params, source.name, source.kind, found[source.name]["files"])
         laid += runs.parts(scanner, _base(place(plan.root, source.path)), limit, fraction)
     if limit is None and fraction is None:

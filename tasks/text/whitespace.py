@@ -58,6 +58,10 @@ LINE_END, INVISIBLE, JOINER, BLANK, MARK = 1, 2, 4, 8, 16
 """Classes of code points that call for work; BLANK is every blank but space and tab."""
 
 CHUNK = 1 << 20
+_CHARACTERS = ((0, 0xD800), (0xE000, 0x20000), (0x2F800, 0x2FA20), (0xE0000, 0xE1000))
+"""Where marks, blanks and invisible characters are: not in the ideographs of planes 2 and 3, nor in private
+use.
+"""
 
 Array = np.ndarray[Any, Any]
 
@@ -139,7 +143,7 @@ def classes() -> Array:
     A mark is what reordering moves (canonical combining class above 0), or what NFKD makes of nothing else.
     """
     table = np.zeros(sys.maxunicode + 1, np.uint8)
-    everything = "".join(map(chr, range(0xD800))) + "".join(map(chr, range(0xE000, sys.maxunicode + 1)))
+    everything = "".join(chr(code) for first, stop in _CHARACTERS for code in range(first, stop))
     for pattern, flag in (
         (_LINE_ENDS, LINE_END),
         (_INVISIBLE, INVISIBLE),
