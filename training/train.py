@@ -224,6 +224,10 @@ def _due(step: int, every: int, last: int) -> bool:
     return step == last or (every > 0 and step % every == 0)
 
 
+def _print(step: int, figures: Mapping[str, float]) -> None:
+    print(step, json.dumps(figures), flush=True)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """The command; prints one line a logged step and where the record lies."""
     parser = argparse.ArgumentParser(prog="python -m training.train", description="Train on a pin.")
@@ -238,10 +242,14 @@ def main(arguments: list[str] | None = None) -> None:
     asked = parser.parse_args(arguments)
     params = TrainParams.of(json.loads(asked.params.read_bytes()))
     pin = open_pin(asked.pin, asked.root)
-    record = train(
-        pin, params, root=asked.root, run=asked.run, resume=asked.resume, allow_other_pin=asked.allow_other_pin,
-        log=lambda step, figures: print(step, json.dumps(figures), flush=True),
-    )  # fmt: skip
+    try:
+        record = train(
+            pin, params, root=asked.root, run=asked.run, log=_print,
+            resume=asked.resume, allow_other_pin=asked.allow_other_pin,
+        )  # fmt: skip
+    finally:
+        if distributed.is_initialized():
+            distributed.destroy_process_group()
     print(f"data {record['fingerprint'][:12]}: runs/{record['run']}/run.json")
 
 
