@@ -251,6 +251,29 @@ def test_a_byte_order_mark_changes_nothing(tmp_path):
     assert [place["offset"] for place in places] == [3, 3 + len(plain.split("\n")[0]) + 1, 3]
 
 
+def test_a_byte_order_mark_of_a_larger_file(tmp_path):
+    files = {
+        "a.jsonl": "\ufeff" + lines(*many(40)),
+        "b.txt": "\ufefftext",
+        "c.jsonl.gz": gzip.compress(b"\xef\xbb\xbf{}"),
+    }
+    documents, places, rejects = read(tmp_path, files, small_file_bytes=1)
+    assert [row["text"] for row in documents] == [row["text"] for row in many(40)] + ["text"]
+    assert (places[0]["offset"], places[40]["offset"], places[40]["bytes"]) == (3, 3, 4)
+    assert (rejects[0]["offset"], rejects[0]["bytes"]) == (3, 2)
+
+
+def test_a_small_file_that_unpacks_to_too_much(tmp_path, monkeypatch):
+    monkeypatch.setattr("tasks.ingest.planning.UNPACKED_MIN", 1024)
+    bomb = gzip.compress(lines(*[{"text": "x" * 100}] * 1000).encode())
+    with pytest.raises(
+        SourceError, match=r"s: a\.jsonl\.gz unpacks to more than 65536 bytes.*small_file_bytes"
+    ):
+        build(tmp_path, {"a.jsonl.gz": bomb})
+    _, report = build(tmp_path, {}, small_file_bytes=len(bomb))
+    assert report.counts["documents_out"] == 1000
+
+
 def test_all_containers_give_the_same_documents(tmp_path):
     folder = SHARED / "corpora/derived-containers"
     if not folder.exists():
@@ -565,7 +588,7 @@ def test_a_file_that_changes_after_planning_is_refused(tmp_path, monkeypatch):
 
 def test_the_memory_of_places_is_no_condition(tmp_path, monkeypatch):
     with_memory = build(tmp_path / "one", corpus())[1].content
-    monkeypatch.setattr(reading, "REMEMBERED", 1)
+    monkeypatch.setattr(reading, "REMEMBERED_BYTES", 1)
     assert build(tmp_path / "two", corpus())[1].content == with_memory
     reading._AROUND.clear()
     project = lay(tmp_path / "one", {})

@@ -15,8 +15,9 @@ from tasks.text.whitespace import FORMS, MARK, WHITESPACE, classes, normalize
 
 SHARED = Path(__file__).parents[2] / "shared"
 TRICKY = (
-    "ab \t\n\r\x00\x0b\x0c\x1f\x7f\x85\u00a0\u00ad\u00a8\u2028\u2029\u200b\u200c\u200d\u200e\ufeff\u3000\u2003e"
-    "\u0301\u0316\u0344\u0958\u1e14\uff9e\u1100\u1161\u11a8\u0338=\u2024\u33c2\ufdfa\U0001d15e\U000e0041x²½ﬁ"
+    "ab \t\n\r\x00\x0b\x0c\x1f\x7f\x85\u00a0\u00ad\u00a8\u2028\u2029\u200b\u200c\u200d\u200e\ufeff"
+    "\u3000\u2003"
+    "e\u0301\u0316\u0344\u0958\u1e14\uff9e\u1100\u1161\u11a8\u0338=\u2024\u33c2\ufdfa\U0001d15e\U000e0041x²½ﬁ"
     "\u0f73\u09c7\u09be"
 )
 TEXTS = st.text(st.sampled_from(TRICKY), max_size=60) | st.text(max_size=60)

@@ -35,6 +35,9 @@ from tasks.text.cut import cut_points
 if TYPE_CHECKING:
     from tasks.ingest import IngestParams
 
+UNPACKED_MIN = 64 << 20
+"""Bytes that a file read whole may unpack to in any case."""
+
 Array = np.ndarray[Any, Any]
 
 
@@ -90,7 +93,12 @@ def _laid(plan: Plan) -> Iterator[tuple[Part, dict[str, str]]]:
     roots = {source.name: str(_base(place(plan.root, source.path))) for source in plan.params.sources}
     for part in parts(plan):
         file = scratch / "spans" / f"{part.name}.json"
-        spans = {"root": roots[part.source], "spool": str(scratch / "spool"), "spans": part.spans}
+        spans = {
+            "root": roots[part.source],
+            "spool": str(scratch / "spool"),
+            "whole_bytes_max": max(UNPACKED_MIN, 4 * plan.params.part_bytes_max),
+            "spans": part.spans,
+        }
         file.write_text(json.dumps(spans), encoding="utf-8")
         yield part, {"spans": str(file)}
 

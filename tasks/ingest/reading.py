@@ -29,7 +29,7 @@ from tasks.ingest.fields import Reject, read_fields
 from tasks.ingest.records import Record, file_unit, fold, records
 from tasks.step import Reads
 
-REMEMBERED = 256
+REMEMBERED_BYTES = 64 << 20
 SAMPLE = 200
 WHOLE = -1
 
@@ -76,6 +76,14 @@ def read_around(reads: Reads, record_bytes_max: int) -> tuple[pa.Table, pa.Table
     return known
 
 
+def _remember(name: tuple[str, int], around: tuple[pa.Table, pa.Table]) -> None:
+    """Remember the newest parts, up to REMEMBERED_BYTES and the newest in any case."""
+    _AROUND[name] = around
+    held = sum(table.nbytes for tables in _AROUND.values() for table in tables)
+    while held > REMEMBERED_BYTES and len(_AROUND) > 1:
+        held -= sum(table.nbytes for table in _AROUND.pop(next(iter(_AROUND))))
+
+
 def _name(reads: Reads, limit: int) -> tuple[str, int]:
     whole = hashlib.sha256(reads.path("spans").read_bytes())
     for name in ("source", "kind", "digest"):
@@ -94,10 +102,7 @@ def _read(reads: Reads, limit: int) -> Reading:
         raise SourceError(
             f"source {spec['source']} changed while it was read, at or after {first}", "build again"
         )
-    while len(_AROUND) >= REMEMBERED:
-        del _AROUND[next(iter(_AROUND))]
-    around = pa.table(reading.places, PLACES), pa.table(reading.rejects, REJECTS)
-    _AROUND[_name(reads, limit)] = around
+    _remember(_name(reads, limit), (pa.table(reading.places, PLACES), pa.table(reading.rejects, REJECTS)))
     return reading
 
 
@@ -109,13 +114,29 @@ def _records(
     if span.stop == WHOLE:
         data = path.read_bytes()
         units.append(file_unit(span.form, hashlib.sha256(data).hexdigest()))
-        yield from records(blocks(pa.BufferReader(data), span.form, named), span.form, source, limit)
+        stream = _bounded(blocks(pa.BufferReader(data), span.form, named), plan["whole_bytes_max"], named)
+        yield from records(stream, span.form, source, limit)
         return
     plain = spooled(path, span.form, span.sha256, Path(plan["spool"]), named)
     stream = file_blocks(plain, span.start, span.stop)
     for record in records(stream, span.form, source, limit, span.start, span.number):
         units.append(record.digest)
         yield record
+
+
+def _bounded(stream: Iterator[bytes], most: int, named: str) -> Iterator[bytes]:
+    """`stream`, which must not hold above `most` bytes: a small file that unpacks to gigabytes is not held
+    whole.
+    """
+    held = 0
+    for block in stream:
+        held += len(block)
+        if held > most:
+            raise SourceError(
+                f"{named} unpacks to more than {most} bytes, too many for one part",
+                "set small_file_bytes to its size or below, so that it is cut between its records",
+            )
+        yield block
 
 
 def spooled(path: Path, form: str, sha256: str, spool: Path, named: str) -> Path:

@@ -67,7 +67,7 @@ def records(
     """
     skipped, stream = _without_mark(blocks) if start == 0 else (0, iter(blocks))
     if form == "text":
-        yield _whole(stream, source, limit, skipped)
+        yield _whole(stream, source, limit, start + skipped)
     else:
         yield from _lines(stream, source, limit, start + skipped, number)
 
