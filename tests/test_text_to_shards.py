@@ -89,14 +89,13 @@ def corpus():
     found = {}
     for number in range(12):
         source = "code" if number < 4 else "web"
-        found[f"{source}-{hashlib.sha256(str(number).encode()).hexdigest()[:16]}"] = own[
-            number * 20 : number * 20 + 20
-        ]
+        name = hashlib.sha256(str(number).encode()).hexdigest()[:16]
+        found[f"{source}-{name}"] = own[number * 20 : number * 20 + 20]
     return found
 
 
 def upstream(root, parts, dropped=(), cuts=()):
-    """Artifacts of normalize to decontaminate. dropped: texts that filter drops; cuts: (text, start, stop)."""
+    """Artifacts of normalize to decontaminate. dropped: texts filter drops; cuts: (text, start, stop)."""
     staged = {
         name: {} for name in ("normalize/text", "filter/verdicts", "dedup/verdicts", "decontaminate/verdicts")
     }

@@ -25,7 +25,7 @@ import numpy as np
 MAGIC = b"MMIDIDX\x00\x00"
 VERSION = 1
 HEADER = struct.Struct("<9sQBQQ")
-CODES = {8: np.dtype("<u2"), 4: np.dtype("<i4")}
+CODES: dict[int, np.dtype[Any]] = {8: np.dtype("<u2"), 4: np.dtype("<i4")}
 """Megatron's codes of the dtypes that we write; it has no code for uint32."""
 
 LARGEST_SIZE = np.iinfo(np.int32).max
