@@ -111,7 +111,7 @@ def changed(old, new, window, maximum):
 
 
 def test_a_change_touches_two_pieces_in_nearly_all_cases():
-    """One of 400 units changed, added or removed, 1,500 trials; pieces of 16 units in the mean, 64 at most."""
+    """One of 400 units changed, added or removed, 1,500 times; pieces of 16 units in the mean, 64 at most."""
     random = np.random.default_rng(5)
     window, maximum = 8_000, 64_000
     tally = np.zeros(10, int)
