@@ -27,7 +27,9 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass
 class Build:
-    """folders: what has been staged so far; outside: the sections of the sources that the step reads."""
+    """folders: what has been staged so far; outside: the sections of the sources that the step reads; sound: keys of
+    the standing artifact whose files hold.
+    """
 
     step: Step
     project: Project
@@ -35,6 +37,7 @@ class Build:
     manifests: dict[str, Manifest]
     outside: dict[str, Any]
     folders: dict[str, dict[str, Entry]] = field(default_factory=dict)
+    sound: set[str] = field(default_factory=set)
 
     @classmethod
     def begin(cls, step: Step, project: Project) -> Build:
@@ -97,6 +100,7 @@ class Build:
         shutil.rmtree(self.staging if force else self.tree, ignore_errors=True)
         self.tree.mkdir(parents=True)
         known = {} if force else sound_entries(self.home, self.standing, self.stamp)
+        self.sound = set(known)
         made, carried = {}, {}
         for folder in self.step.folders:
             units = {unit.name: unit for unit in folder.plan(Planning(self), folder)}
@@ -133,9 +137,7 @@ class Build:
     def _before(self, folder: Folder, unit: Unit, own: str) -> FileReads | None:
         """The same unit as it stands, where it was made by equal code and parameters from other contents."""
         entry = self.standing.folders.get(folder.name, {}).get(unit.name) if self.standing else None
-        if entry is None or entry.setting != own or folder.spread:
-            return None
-        if not all((self.home / path).is_file() for path in entry.files):
+        if entry is None or entry.setting != own or folder.spread or entry.key not in self.sound:
             return None
         paths = {suffix: str(self.home / path) for suffix, path in entry.suffixes().items()}
         return FileReads(unit.name, unit.spec, {f"{self.step.name}/{folder.name}": {unit.name: paths}}, {})

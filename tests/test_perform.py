@@ -190,6 +190,12 @@ def test_row_wise_reuse_is_offered_only_under_equal_settings(project):
     perform(TOY, project)
     assert OFFERED == [1] * len(OFFERED) and OFFERED
     OFFERED.clear()
+    for path in (project.artifact("toy") / "copies").glob("*.parquet"):
+        path.write_bytes(path.read_bytes()[:-1] + b"x")
+    set_params(project.root, keep=2)
+    perform(TOY, project)
+    assert OFFERED == [False] * 6
+    OFFERED.clear()
     shutil.rmtree(project.artifact("toy"))
     perform(TOY, project)
     assert OFFERED == [False] * 6
