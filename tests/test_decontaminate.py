@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from memory_reads import MemoryReads
 
 from tasks.artifacts.documents import TEXT
-from tasks.artifacts.verdicts import CUTS, DECONTAMINATE_VERDICTS, DEDUP_VERDICTS, MATCHES
+from tasks.artifacts.verdicts import BOILERPLATE, CUTS, DECONTAMINATE_VERDICTS, DEDUP_VERDICTS, MATCHES
 from tasks.decontaminate import STEP, DecontaminateParams, check, plan_certificate, plan_matches, rows
+from tasks.decontaminate.boilerplate import count
 from tasks.decontaminate.certificate import certify
 from tasks.decontaminate.cuts import cut
 from tasks.decontaminate.matches import match
@@ -69,17 +70,20 @@ class Result:
         for name, documents in parts.items():
             self._lay(name, documents)
         plan = Plan(root, params, tuple(parts))
-        for name, unit in zip(parts, plan_matches(plan, STEP.folders[0]), strict=True):
-            reads = MemoryReads(name, self.tables, spec=unit.spec, paths=dict(unit.files))
-            for folder, function, schema in (
-                ("matches", match, MATCHES),
-                ("verdicts", decide, DECONTAMINATE_VERDICTS),
-                ("cuts", cut, CUTS),
-            ):
-                made = function(reads, params)
+        (unit, *_) = plan_matches(plan, STEP.folders[0])
+        for folder, function, schema in (
+            ("matches", match, MATCHES),
+            ("boilerplate", count, BOILERPLATE),
+            ("verdicts", decide, DECONTAMINATE_VERDICTS),
+            ("cuts", cut, CUTS),
+        ):
+            for name in ["boilerplate"] if folder == "boilerplate" else parts:
+                made = function(
+                    MemoryReads(name, self.tables, spec=unit.spec, paths=dict(unit.files)), params
+                )
                 self.tables[f"decontaminate/{folder}", name] = made.files[".parquet"].cast(schema)
                 self.sums.setdefault(f"decontaminate/{folder}", {})[name] = made.counts
-        (unit,) = plan_certificate(plan, STEP.folders[3])
+        (unit,) = plan_certificate(plan, STEP.folders[4])
         made = certify(
             MemoryReads("certificate", self.tables, spec=unit.spec, paths=dict(unit.files)), params
         )
@@ -307,6 +311,24 @@ def test_boilerplate_is_left_out_and_listed(tmp_path):
     assert repeated.verdicts() == ["drop"], "one text five times is one text"
 
 
+def test_what_many_documents_hold_in_passing_tells_nothing(tmp_path):
+    """Ten documents quote a proverb of one item; a leak of the whole item stays a leak, however often."""
+    proverb = " ".join(WORDS[100:114])
+    items = [f"{proverb} {' '.join(WORDS[:30])}", " ".join(WORDS[200:230])]
+    quotes = [f"doc{i} {proverb} tail{i}" for i in range(10)]
+    leaks = [f"page{i} {items[1]} and {items[0]}" for i in range(12)]
+    result = run(tmp_path, [*quotes, *leaks], items)
+    assert result.verdicts() == ["keep"] * 10 + ["drop"] * 12
+    table = result.tables["decontaminate/boilerplate", "boilerplate"]
+    assert table.column("documents").to_pylist() == [10, 10] and table.column("sources").to_pylist() == [1, 1]
+    boilerplate = result.certificate["boilerplate"]
+    assert boilerplate["ngrams"] == 2
+    assert {line["text"] for line in boilerplate["most_frequent"]} == {proverb[:-5], proverb[5:]}
+    assert run(tmp_path, [*quotes[1:], *leaks], items).verdicts() == ["drop"] * 21, "nine are not enough"
+    gone = [(quotes[0], "web", False), *quotes[1:], *leaks]
+    assert run(tmp_path, gone, items).verdicts() == ["gone", *["drop"] * 21], "what is gone does not count"
+
+
 def test_lists_numbers_nested_fields_gzip_and_blank_lines(tmp_path):
     records = [
         {
@@ -398,7 +420,7 @@ def test_folders_declare_what_they_use(tmp_path):
     params = params_with(sets=sets, policy="cut")
     result = Result(tmp_path, {"web-0": [(f"x {ITEM}", "web", True)]}, params)
     plan = Plan(tmp_path, params)
-    for folder, function in zip(STEP.folders, (match, decide, cut, certify), strict=True):
+    for folder, function in zip(STEP.folders, (match, count, decide, cut, certify), strict=True):
         (unit,) = folder.plan(plan, folder)
         shown = SimpleNamespace(**{name: getattr(params, name) for name in folder.shapes})
         known = {key: table for key, table in result.tables.items() if key[0] in folder.reads}
@@ -406,7 +428,8 @@ def test_folders_declare_what_they_use(tmp_path):
         if ".json" in made.files:
             assert made.files[".json"] == result.raw
         else:
-            assert made.files[".parquet"] == result.tables[f"decontaminate/{folder.name}", "web-0"]
+            whole = "boilerplate" if folder.name == "boilerplate" else "web-0"
+            assert made.files[".parquet"] == result.tables[f"decontaminate/{folder.name}", whole]
     assert rows(result, "web-0").column_names[:3] == ["part", "row", "source"]
 
 
@@ -415,9 +438,9 @@ def test_parts_and_their_order_change_no_sum(tmp_path):
     texts = [f"doc {i} " + (ITEM if i % 7 == 0 else " ".join(rng.sample(WORDS, 30))) for i in range(60)]
     sets = write_set(tmp_path, [{"q": ITEM}, {"q": " ".join(WORDS[200:230])}])
     certificates = set()
-    for count in (1, 4):
+    for dealt in (1, 4):
         rng.shuffle(texts)
-        parts = {f"web-{n}": [(t, "web", True) for t in texts[n::count]] for n in range(count)}
+        parts = {f"web-{n}": [(t, "web", True) for t in texts[n::dealt]] for n in range(dealt)}
         result = Result(tmp_path, parts, params_with(sets=sets))
         certificates.add(result.raw)
     assert len(certificates) == 1

@@ -98,6 +98,17 @@ MATCHES = pa.schema(
         pa.field("grams", pa.int64(), nullable=False),  # different n-grams shared in this passage
         pa.field("start", pa.int64(), nullable=False),  # bytes of the normalized text: its first
         pa.field("stop", pa.int64(), nullable=False),  # shared n-gram to its last
+        pa.field("item_grams", pa.int64(), nullable=False),  # different n-grams of the whole item
+        pa.field("ngrams", pa.list_(pa.uint64()), nullable=False),  # hashes of those shared here, ascending
     ]
 )
 """decontaminate/matches: a row a passage; not aligned, sorted by (row, set, item, start)."""
+
+BOILERPLATE = pa.schema(
+    [
+        pa.field("ngram", pa.uint64(), nullable=False),  # hash, as in matches
+        pa.field("documents", pa.int64(), nullable=False),  # that hold it, but no item as a whole
+        pa.field("sources", pa.int64(), nullable=False),  # they come from
+    ]
+)
+"""decontaminate/boilerplate: n-grams of items that tell nothing; one table, sorted by ngram."""

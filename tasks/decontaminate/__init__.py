@@ -34,6 +34,7 @@ from tasks.step import (
 )
 
 OTHERS = "*"
+BOILERPLATE = "decontaminate/boilerplate"
 MEND = "build it anew: python -m tasks decontaminate --force"
 
 
@@ -55,6 +56,8 @@ class DecontaminateParams(StepParams):
     ngram_words: int = shapes(ge=2, le=100)
     short_words_min: int = shapes(ge=1, le=100)
     boilerplate_items_min: int = shapes(ge=2)
+    boilerplate_documents_min: int = shapes(ge=2)
+    leak_share_min: float = shapes(gt=0, le=1)
     policy: Literal["drop", "cut", "report"] = shapes()
     margin_characters: int = shapes(ge=0, le=10_000)
     removed_share_max: dict[str, float] = judges()
@@ -77,6 +80,14 @@ def plan_matches(plan: Plan, folder: Folder) -> list[Unit]:
     """A unit for each part; each depends on every set."""
     spec, files = _sets(plan)
     return [replace(unit, spec=spec, files=files) for unit in each_part(plan, folder)]
+
+
+def plan_judged(plan: Plan, folder: Folder) -> list[Unit]:
+    """A unit for each part; each reads the corpus's boilerplate too."""
+    aligned = replace(folder, reads=tuple(read for read in folder.reads if read != BOILERPLATE))
+    return [
+        replace(unit, reads=(*unit.reads, (BOILERPLATE, "boilerplate"))) for unit in each_part(plan, aligned)
+    ]
 
 
 def plan_certificate(plan: Plan, folder: Folder) -> list[Unit]:
@@ -176,22 +187,37 @@ STEP = Step(
             plan=plan_matches,
         ),
         Folder(
+            "boilerplate",
+            "tasks.decontaminate.boilerplate:count",
+            reads=("decontaminate/matches", "dedup/verdicts"),
+            shapes=("boilerplate_documents_min", "leak_share_min"),
+            plan=the_whole,
+        ),
+        Folder(
             "verdicts",
             "tasks.decontaminate.verdicts:decide",
-            reads=("normalize/text", "dedup/sketches", "dedup/verdicts", "decontaminate/matches"),
+            reads=(
+                "normalize/text",
+                "dedup/sketches",
+                "dedup/verdicts",
+                "decontaminate/matches",
+                BOILERPLATE,
+            ),
             shapes=("policy",),
+            plan=plan_judged,
         ),
         Folder(
             "cuts",
             "tasks.decontaminate.cuts:cut",
-            reads=("normalize/text", "decontaminate/matches", "decontaminate/verdicts"),
+            reads=("normalize/text", "decontaminate/matches", "decontaminate/verdicts", BOILERPLATE),
             shapes=("margin_characters",),
+            plan=plan_judged,
         ),
         Folder(
             "certificate",
             "tasks.decontaminate.certificate:certify",
-            reads=("decontaminate/matches", "decontaminate/verdicts"),
-            shapes=(*_INDEX, "policy", "margin_characters"),
+            reads=("decontaminate/matches", "decontaminate/verdicts", BOILERPLATE),
+            shapes=(*_INDEX, "boilerplate_documents_min", "leak_share_min", "policy", "margin_characters"),
             plan=plan_certificate,
             place="certificate",
         ),

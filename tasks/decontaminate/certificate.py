@@ -1,14 +1,19 @@
 """certificate.json: what the corpus was held against, and what was found.
 
-In: the evaluation sets, and the matches and verdicts of all parts. Out: one JSON for people and for a data
-card. It holds no fingerprint, no path and no version: equal corpora, sets and parameters give equal bytes.
+In: the evaluation sets, and the matches, boilerplate and verdicts of all parts. Out: one JSON for people and
+for a data card. It holds no fingerprint, no path and no version: equal corpora, sets and parameters give
+equal bytes.
 
-    format       1 parameters   those of the section that shape the result control      items searched for in
-    their own text, and found: they are equal, or the step would have failed documents_in        documents
-    that took part documents_matched   of them with a match in any set; documents_dropped, documents_cut: what
-    became of them sets_without_match  names; a set that matches nothing is worth a look sets         name ->
-    sha256, fields, items, items_too_short, items_boilerplate_only, ngrams, boilerplate_ngrams, boilerplate
-    (the first of them), items_matched, documents_matched, documents_dropped, documents_cut,
+format: 1
+parameters: those of the section that shape the result
+control: items searched for in their own text, and found; were they not equal, the step would have failed
+boilerplate: ngrams that tell nothing by their documents; the most frequent: text, documents, sources
+documents_in: documents that took part
+documents_matched: of them with a match in any set
+documents_dropped, documents_cut: what became of them
+sets_without_match: names; a set that matches nothing is worth a look
+sets: name -> sha256, fields, items, items_too_short, items_boilerplate_only, ngrams, boilerplate_ngrams,
+    boilerplate (the first of them), items_matched, documents_matched, documents_dropped, documents_cut,
     documents_by_source, items_most_matched (item and documents, at most ten)
 
 Every figure counts documents that took part: what filter or dedup dropped is not in the corpus and not in
@@ -26,15 +31,24 @@ import pyarrow.compute as pc
 
 from tasks.artifacts.canonical import pretty
 from tasks.artifacts.verdicts import CUT, DROP, GONE
-from tasks.decontaminate.index import Index
+from tasks.decontaminate.index import Index, ngram_text
 from tasks.decontaminate.matches import index_of
+from tasks.decontaminate.telling import telling_matches
 from tasks.step import Made, Reads
 
 if TYPE_CHECKING:
     from tasks.decontaminate import DecontaminateParams
 
 MOST_MATCHED = 10
-PARAMETERS = ("ngram_words", "short_words_min", "boilerplate_items_min", "policy", "margin_characters")
+PARAMETERS = (
+    "ngram_words",
+    "short_words_min",
+    "boilerplate_items_min",
+    "boilerplate_documents_min",
+    "leak_share_min",
+    "policy",
+    "margin_characters",
+)
 
 
 def certify(reads: Reads, params: DecontaminateParams) -> Made:
@@ -46,7 +60,7 @@ def certify(reads: Reads, params: DecontaminateParams) -> Made:
     for unit in reads.units("decontaminate/verdicts"):
         column = reads.table("decontaminate/verdicts", ["verdict"], unit=unit).column("verdict")
         verdicts.update(column.to_pylist())
-        found = _taking_part(reads.table("decontaminate/matches", ["row", "set", "item"], unit=unit), column)
+        found = _taking_part(telling_matches(reads, unit), column)
         matched.update(row["verdict"] for row in _different(found, ["row", "verdict"]))
         source = unit.split("-")[0]
         lines += [
@@ -64,6 +78,7 @@ def certify(reads: Reads, params: DecontaminateParams) -> Made:
         "format": 1,
         "parameters": {name: getattr(params, name) for name in PARAMETERS},
         "control": _control(index),
+        "boilerplate": _boilerplate(reads, index),
         "documents_in": sum(verdicts.values()) - verdicts[GONE],
         "documents_matched": sum(matched.values()),
         "documents_dropped": matched[DROP],
@@ -72,6 +87,13 @@ def certify(reads: Reads, params: DecontaminateParams) -> Made:
         "sets": sets,
     }
     return Made({".json": pretty(certificate).encode()}, _counts(certificate))
+
+
+def _boilerplate(reads: Reads, index: Index) -> dict[str, Any]:
+    table = reads.table("decontaminate/boilerplate", unit="boilerplate")
+    first = table.sort_by([("documents", "descending"), ("ngram", "ascending")]).slice(0, MOST_MATCHED)
+    lines = [{"text": ngram_text(index, line.pop("ngram")), **line} for line in first.to_pylist()]
+    return {"ngrams": table.num_rows, "most_frequent": lines}
 
 
 def _taking_part(matches: pa.Table, verdicts: pa.ChunkedArray) -> pa.Table:

@@ -58,19 +58,7 @@ class SetFacts(NamedTuple):
     """and how many there are."""
 
 
-class Index(NamedTuple):
-    """I items of all sets, in the order of the sets."""
-
-    sets: tuple[str, ...]
-    sets_I: np.ndarray
-    """int64: number of the item's set."""
-    names_I: tuple[str, ...]
-    """ "line:field"."""
-    grams: Grams
-    facts: tuple[SetFacts, ...]
-
-
-class _Windows(NamedTuple):
+class Windows(NamedTuple):
     """Every n-gram of every form of every item, G in all, item after item."""
 
     words: Words
@@ -80,6 +68,21 @@ class _Windows(NamedTuple):
     places_G: np.ndarray  # its first word in that text
     lengths_F: np.ndarray  # words in the n-grams of each text; 0 where it has none
     items_F: np.ndarray
+
+
+class Index(NamedTuple):
+    """I items of all sets, in the order of the sets."""
+
+    sets: tuple[str, ...]
+    sets_I: np.ndarray
+    """int64: number of the item's set."""
+    grams_I: np.ndarray
+    """int64: different n-grams of the item that are looked for; of its form with the fewer."""
+    names_I: tuple[str, ...]
+    """ "line:field"."""
+    grams: Grams
+    facts: tuple[SetFacts, ...]
+    windows: Windows
 
 
 @lru_cache(maxsize=1)
@@ -95,15 +98,19 @@ def build_index(sets: tuple[EvaluationSet, ...], numbers: Numbers) -> Index:
     unique, items_P = _pairs(windows.hashes_G[~common_G], items_G[~common_G])
     hashes, starts = np.unique(unique, return_index=True)
     lengths = tuple(int(length) for length in np.unique(windows.lengths_F) if length)
-    grams = Grams(ngram_table(hashes), np.append(starts, len(unique)), items_P, lengths, numbers.ngram_words)
+    grams = Grams(
+        ngram_table(hashes), hashes, np.append(starts, len(unique)), items_P, lengths, numbers.ngram_words
+    )
     facts = tuple(_facts(number, windows, sets_I, items_G, common_G) for number in range(len(sets)))
-    index = Index(tuple(one.name for one in sets), sets_I, tuple(item.name for item in flat), grams, facts)
+    grams_I = _grams_of_items(windows, common_G, len(flat))
+    names_I = tuple(item.name for item in flat)
+    index = Index(tuple(one.name for one in sets), sets_I, grams_I, names_I, grams, facts, windows)
     _refuse_empty(index, numbers)
     _control(index, windows, np.unique(items_P))
     return index
 
 
-def _windows(items: list[Item], numbers: Numbers) -> _Windows:
+def _windows(items: list[Item], numbers: Numbers) -> Windows:
     texts, items_F = [], []
     for number, item in enumerate(items):
         composed = unicodedata.normalize("NFC", item.text)
@@ -117,7 +124,7 @@ def _windows(items: list[Item], numbers: Numbers) -> _Windows:
     hashes_G, offsets_F1 = window_hashes(words.hashes_W, words.offsets_D1, lengths_F)
     forms_G = np.repeat(np.arange(len(texts)), np.diff(offsets_F1))
     places_G = np.arange(len(hashes_G)) - offsets_F1[forms_G]
-    return _Windows(words, texts, hashes_G, forms_G, places_G, lengths_F, np.array(items_F, np.int64))
+    return Windows(words, texts, hashes_G, forms_G, places_G, lengths_F, np.array(items_F, np.int64))
 
 
 def _pairs(hashes_G: np.ndarray, others_G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -129,7 +136,7 @@ def _pairs(hashes_G: np.ndarray, others_G: np.ndarray) -> tuple[np.ndarray, np.n
     return hashes_G[first], others_G[first]
 
 
-def _boilerplate(windows: _Windows, sets_I: np.ndarray, least: int) -> np.ndarray:
+def _boilerplate(windows: Windows, sets_I: np.ndarray, least: int) -> np.ndarray:
     """bool [G]: the n-gram stands in `least` or more different texts of the set of its item."""
     common_G = np.zeros(len(windows.hashes_G), np.bool_)
     texts_G = _same_words(windows)[windows.forms_G]
@@ -142,7 +149,7 @@ def _boilerplate(windows: _Windows, sets_I: np.ndarray, least: int) -> np.ndarra
     return common_G
 
 
-def _same_words(windows: _Windows) -> np.ndarray:
+def _same_words(windows: Windows) -> np.ndarray:
     """int64 [F]: a number for each text; equal where the words are equal, and for the forms of one item."""
     numbers: dict[bytes, int] = {}
     of_item: dict[int, int] = {}
@@ -153,8 +160,17 @@ def _same_words(windows: _Windows) -> np.ndarray:
     return np.array([of_item[item] for item in windows.items_F.tolist()], np.int64)
 
 
+def _grams_of_items(windows: Windows, common_G: np.ndarray, items: int) -> np.ndarray:
+    _, forms_P = _pairs(windows.hashes_G[~common_G], windows.forms_G[~common_G])
+    grams_F = np.bincount(forms_P, minlength=len(windows.texts))
+    most = np.iinfo(np.int64).max
+    grams_I = np.full(items, most)
+    np.minimum.at(grams_I, windows.items_F, np.where(grams_F > 0, grams_F, most))
+    return np.where(grams_I < most, grams_I, 0)
+
+
 def _facts(
-    number: int, windows: _Windows, sets_I: np.ndarray, items_G: np.ndarray, common_G: np.ndarray
+    number: int, windows: Windows, sets_I: np.ndarray, items_G: np.ndarray, common_G: np.ndarray
 ) -> SetFacts:
     mine_G = sets_I[items_G] == number
     items = int((sets_I == number).sum())
@@ -172,7 +188,12 @@ def _facts(
     )
 
 
-def _written(windows: _Windows, place: int) -> str:
+def ngram_text(index: Index, ngram: int) -> str:
+    """An n-gram of the index, by its hash, as it first stands in a set."""
+    return _written(index.windows, int(np.flatnonzero(index.windows.hashes_G == np.uint64(ngram))[0]))
+
+
+def _written(windows: Windows, place: int) -> str:
     """The n-gram as it stands in the set."""
     form = windows.forms_G[place]
     first = windows.words.offsets_D1[form] + windows.places_G[place]
@@ -192,7 +213,7 @@ def _refuse_empty(index: Index, numbers: Numbers) -> None:
             )
 
 
-def _control(index: Index, windows: _Windows, searched: np.ndarray) -> None:
+def _control(index: Index, windows: Windows, searched: np.ndarray) -> None:
     """Look every item up in its own text."""
     passages = find_passages(windows.words, index.grams)
     own = windows.items_F[passages.texts_M] == passages.items_M

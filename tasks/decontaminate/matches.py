@@ -65,5 +65,9 @@ def _match_rows(texts: pa.ChunkedArray, first: int, index: Index) -> pa.Table:
         "grams": passages.grams_M.astype(np.int64),
         "start": passages.starts_M,
         "stop": passages.stops_M,
+        "item_grams": index.grams_I[passages.items_M],
+        "ngrams": pa.ListArray.from_arrays(
+            pa.array(passages.offsets_M1, pa.int32()), pa.array(passages.hashes)
+        ),
     }
     return pa.table(columns, schema=SCHEMA)

@@ -24,6 +24,8 @@ class Grams(NamedTuple):
     """The n-grams of all items, by number."""
 
     table: NgramTable
+    hashes: np.ndarray
+    """uint64 [n-grams]: the hash of each, ascending."""
     starts: np.ndarray
     """int64 [n-grams + 1]: where each n-gram's items begin in `items`."""
     items: np.ndarray
@@ -47,6 +49,10 @@ class Passages(NamedTuple):
     """int64: byte of the text where the first one begins,"""
     stops_M: np.ndarray
     """int64: and where the last one ends."""
+    offsets_M1: np.ndarray
+    """int64 [M + 1]: where each passage's n-grams begin in `hashes`."""
+    hashes: np.ndarray
+    """uint64: the different n-grams of each passage, ascending, passage after passage."""
 
 
 def find_passages(words: Words, grams: Grams) -> Passages:
@@ -54,7 +60,8 @@ def find_passages(words: Words, grams: Grams) -> Passages:
     found = [_with_items(words, grams, length) for length in grams.lengths]
     if not found:
         nothing = np.zeros(0, np.int64)
-        return Passages(nothing, nothing, nothing, nothing, nothing)
+        none = np.zeros(0, np.uint64)
+        return Passages(nothing, nothing, nothing, nothing, nothing, np.zeros(1, np.int64), none)
     texts, items, places, numbers, lasts = (np.concatenate(column) for column in zip(*found, strict=True))
     order = np.lexsort((places, items, texts))
     texts, items, places, numbers, lasts = (
@@ -64,14 +71,17 @@ def find_passages(words: Words, grams: Grams) -> Passages:
     begins[1:] = (texts[1:] != texts[:-1]) | (items[1:] != items[:-1]) | (np.diff(places) > grams.gap)
     firsts = np.flatnonzero(begins)
     passages = np.cumsum(begins) - 1
-    different = np.unique(np.stack([passages, numbers]), axis=1)[0]
+    of_passage, different = np.unique(np.stack([passages, numbers]), axis=1)
+    grams_M = np.bincount(of_passage, minlength=len(firsts))
     stops = words.stops_W[lasts]
     return Passages(
         texts[firsts],
         items[firsts],
-        np.bincount(different, minlength=len(firsts)),
+        grams_M,
         words.starts_W[words.offsets_D1[texts[firsts]] + places[firsts]],
         np.maximum.reduceat(stops, firsts) if len(firsts) else stops,
+        np.concatenate([np.zeros(1, np.int64), np.cumsum(grams_M)]),
+        grams.hashes[different],
     )
 
 

@@ -1,7 +1,7 @@
 """decontaminate/verdicts: what is done with the rows that share n-grams with evaluation items.
 
-In: matches, dedup's verdicts, the kinds and the lengths of a part; no text. Out: DECONTAMINATE_VERDICTS,
-row-aligned.
+In: matches and boilerplate, dedup's verdicts, the kinds and the lengths of a part; no text. Out:
+DECONTAMINATE_VERDICTS, row-aligned.
 
 *Policy*: `drop` drops a document with a match; `cut` takes the passages out of books, papers and web pages,
 and drops chats and code, in which a hole would leave no conversation and no program; `report` keeps
@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tasks.artifacts.verdicts import CUT, DECONTAMINATE_VERDICTS, DROP, GONE, KEEP
+from tasks.decontaminate.telling import telling_matches
 from tasks.step import Counts, Made, Reads
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def decide(reads: Reads, params: DecontaminateParams) -> Made:
     alive = pc.equal(reads.table("dedup/verdicts", ["verdict"]).column("verdict"), KEEP).to_numpy()
     kinds = reads.table("normalize/text", ["kind"]).column("kind")
     characters = reads.table("dedup/sketches", ["characters"]).column("characters").to_numpy()
-    best = _most_shared(reads.table("decontaminate/matches", ["row", "set", "item", "grams"]))
+    best = _most_shared(telling_matches(reads))
     rows = best.column("row").to_numpy()
     acts = params.policy != "report"
     verdicts = np.where(alive, KEEP, GONE).astype(object)
