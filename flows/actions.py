@@ -23,7 +23,8 @@ def init(asked: Asked, directory: Path, source: Path | None) -> None:
         laid = lay(asked.root / directory, source and asked.root / source, say=watcher.said)
     if asked.json:
         return show.as_json(laid)
-    return show.line(f"laid a corpus in {directory}; next: [bold]gristmill -C {directory} build[/]")
+    sizes = ", ".join(f"{kind} {show.size(size)}" for kind, size in laid.bytes_per_kind.items())
+    return show.line(f"laid a corpus in {directory} ({sizes}); next: [bold]gristmill -C {directory} build[/]")
 
 
 def build(asked: Asked, until: str | None, workers: int | None, force: list[str]) -> None:

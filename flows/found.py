@@ -25,6 +25,10 @@ OURS = frozenset(
 """Folders of a corpus that hold no sources; `gristmill init . --from .` passes over them."""
 
 
+ABOUT = frozenset(["changelog", "contributing", "copying", "licence", "license", "notice", "readme"])
+"""Files that tell of the folder they lie in; beside folders with texts they are no source."""
+
+
 @dataclass(frozen=True)
 class Found:
     """A source. kind: web, book, code or chat; path: as params.yaml will name it; bytes: of its files."""
@@ -77,11 +81,10 @@ def _places(source: Path, root: Path) -> list[Path]:
     if source.is_file():
         return [source]
     children = [child for child in sorted(source.iterdir()) if _may_hold(child, root)]
+    if any(_known(child) for child in children if child.is_dir()):
+        return [child for child in children if child.is_dir() or child.stem.lower() not in ABOUT]
     loose = [child for child in children if child.is_file() and format_of(child.name, "code")]
-    texts = [child for child in loose if _class(child.name) != "records"]
-    if texts and not any(_known(child) for child in children if child.is_dir()):
-        return [source]
-    return children
+    return [source] if any(_class(child.name) != "records" for child in loose) else loose
 
 
 def _may_hold(path: Path, root: Path) -> bool:

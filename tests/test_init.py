@@ -133,6 +133,7 @@ def test_loose_texts_are_one_source(tmp_path: Path) -> None:
 
 
 def test_equal_names_get_numbers_and_our_folders_are_no_sources(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("about the others", encoding="utf-8")
     for name in ("A b", "a-b", "a_b", "data", "expectations", "§"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "x.txt").write_text("text", encoding="utf-8")
@@ -195,8 +196,8 @@ def test_no_source_weighs_nothing() -> None:
 
 def test_the_samples_are_recognised(tmp_path: Path) -> None:
     found = find_sources(ROOT / "samples", tmp_path)
-    kinds = {item.name: item.kind for item in found if item.name in ("chats", "code", "prose", "web")}
-    assert kinds == {"chats": "chat", "code": "code", "prose": "book", "web": "web"}
+    kinds = {"chats": "chat", "code": "code", "evaluation": "web", "prose": "book", "web": "web"}
+    assert {item.name: item.kind for item in found} == kinds
 
 
 def test_programs_come_in_order_and_within_their_bound() -> None:
