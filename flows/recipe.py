@@ -30,8 +30,13 @@ class Setting(NamedTuple):
 
 
 SETTINGS = (
-    Setting("ingest", "part_bytes", "524_288", "Small, for 20 MB in 40 parts. Above 10 GB take 67_108_864."),
-    Setting("ingest", "part_bytes_max", "2_097_152", "Four times part_bytes leaves the cut enough room."),
+    Setting("ingest", "part_bytes", "524_288", "Makes some 40 parts of 20 MB. Above 10 GB take 16_777_216."),
+    Setting(
+        "ingest",
+        "part_bytes_max",
+        "2_097_152",
+        "Four times part_bytes leaves the cut enough room; above 10 GB 67_108_864.",
+    ),
     Setting("ingest", "small_file_bytes", "131_072", "Above 10 GB take 1_048_576."),
     Setting("tokenize", "tokenizer", "demo", "Made once: gristmill tokenizer train demo"),
     Setting(
