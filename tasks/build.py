@@ -15,7 +15,7 @@ from tasks.artifacts.canonical import canonical, digest
 from tasks.artifacts.manifest import Entry, Manifest
 from tasks.carry import Items, sound_entries
 from tasks.errors import GristmillError
-from tasks.parts import FileReads, Job, Shown, ingredients, made_items, setting, unit_key
+from tasks.parts import FileReads, Job, Shown, ingredients, made_items, planner_digest, setting, unit_key
 from tasks.planning import Planning
 from tasks.project import Project
 from tasks.sources import scan
@@ -79,9 +79,10 @@ class Build:
     @cached_property
     def recipe(self) -> dict[str, Any]:
         """All that shapes the artifact, by name, as plain JSON (see tasks.artifacts.manifest)."""
+        planners = {folder.name: planner_digest(folder) for folder in self.step.folders}
         recipe = {
             "step": self.step.name,
-            "folders": self.ingredients,
+            "folders": {name: own | {"plan": planners[name]} for name, own in self.ingredients.items()},
             "inputs": {name: manifest.fingerprint for name, manifest in self.manifests.items()},
             "outside": {name: digest(found) for name, found in self.outside.items()},
             "small": [self.project.limit, self.project.fraction],

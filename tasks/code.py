@@ -13,7 +13,7 @@ import ast
 import hashlib
 import io
 import tokenize
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -156,8 +156,3 @@ def _blank(lines: list[str], start: Place, stop: Place) -> None:
     lines[first - 1] = lines[first - 1][:left] + tail
     for line in range(first, last):
         lines[line] = ""
-
-
-def step_digest(functions: Iterable[str]) -> str:
-    """64 hex over the digests of a step's functions: what data/code.json holds for DVC."""
-    return digest({function: function_digest(function) for function in functions})

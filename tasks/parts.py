@@ -25,7 +25,7 @@ from tasks.artifacts.canonical import digest, file_digest
 from tasks.artifacts.manifest import Entry
 from tasks.artifacts.tables import read_table, write_table
 from tasks.code import function_digest
-from tasks.step import Folder, Made, Payload, StepParams, Unit
+from tasks.step import Folder, Made, Payload, StepParams
 
 ENTRY = "entry.json"
 
@@ -47,6 +47,13 @@ def setting(ingredients: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
 def unit_key(setting: str, reads: Iterable[tuple[str, str, str]]) -> str:
     """64 hex over a setting and (folder, unit, content digest) of everything read."""
     return digest([setting, [list(read) for read in reads]])
+
+
+def planner_digest(folder: Folder) -> str:
+    """64 hex over the code that cuts a folder into units. It stands in the recipe, so that another plan is carried
+    out, and in no unit's key: a unit's specification and what it reads say all of it.
+    """
+    return function_digest(f"{folder.plan.__module__}:{folder.plan.__name__}")
 
 
 def _version(name: str) -> str:

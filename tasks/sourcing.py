@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tasks.artifacts.canonical import pretty
-from tasks.code import step_digest
+from tasks.artifacts.canonical import digest, pretty
+from tasks.code import function_digest
+from tasks.parts import planner_digest
 from tasks.pipeline import STEPS
 from tasks.project import Project
 from tasks.sources import scan
+from tasks.step import Step
 
 
 def write_sources(project: Project) -> None:
@@ -23,7 +25,11 @@ def write_sources(project: Project) -> None:
 
 def code_digests() -> dict[str, str]:
     """step -> 64 hex over the code that shapes its folders."""
-    return {name: step_digest(folder.function for folder in step.folders) for name, step in STEPS.items()}
+    return {name: digest(_digests(step)) for name, step in STEPS.items()}
+
+
+def _digests(step: Step) -> dict[str, list[str]]:
+    return {folder.name: [function_digest(folder.function), planner_digest(folder)] for folder in step.folders}
 
 
 def _write(path: Path, text: str) -> None:

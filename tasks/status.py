@@ -6,11 +6,13 @@ parts that are new by name, or every part where the folder's own code or paramet
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tasks.artifacts.canonical import canonical
 from tasks.artifacts.manifest import Manifest
 from tasks.build import Build
 from tasks.carry import sound_entries
@@ -75,8 +77,9 @@ def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str
     """Which component of a recipe changed: code, parameter, version, input or source."""
     for folder, wanted in new["folders"].items():
         had = old["folders"].get(folder, {})
-        if had.get("code") != wanted["code"]:
-            yield f"code of {folder} changed"
+        for kind in ("code", "plan"):
+            if had.get(kind) != wanted[kind]:
+                yield f"{kind} of {folder} changed"
         for kind in ("params", "versions"):
             changed = {name for name, value in wanted[kind].items() if had.get(kind, {}).get(name) != value}
             yield from (f"{name} of {folder} changed" for name in sorted(changed))
@@ -113,8 +116,9 @@ def _forecast(build: Build, folder: Folder, parts: set[str] | None) -> tuple[int
 def _same(build: Build, folder: Folder, old: str) -> bool:
     """Whether a unit was made by the folder's present code and parameters; unknown where a spec enters: yes."""
     manifest: Manifest | None = build.standing
-    had = manifest.recipe["folders"].get(folder.name) if manifest else None
-    return had == build.recipe["folders"][folder.name] or old == setting(build.ingredients[folder.name], {})
+    had = manifest.recipe["folders"].get(folder.name, {}) if manifest else {}
+    had = {kind: had.get(kind) for kind in ("code", "params", "versions")}
+    return had == json.loads(canonical(build.ingredients[folder.name])) or old == setting(build.ingredients[folder.name], {})
 
 
 def _forecast_ingest(build: Build, folder: Folder) -> tuple[int, int]:

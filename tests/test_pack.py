@@ -15,10 +15,11 @@ from pydantic import ValidationError
 from tasks.artifacts.manifest import Entry
 from tasks.artifacts.tokens import PIECES, SEQUENCES
 from tasks.errors import InvariantError
-from tasks.pack import STEP, PackParams, group, invariants, plan_groups, rows
+from tasks.pack import STEP, PackParams, invariants, rows
 from tasks.pack import pieces as pieces_folder
 from tasks.pack import sequences as sequences_folder
 from tasks.pack import splits as splits_folder
+from tasks.pack.planning import group, plan_groups
 from tasks.pack.sequences import concat
 from tests.memory_reads import MemoryReads
 

@@ -15,9 +15,10 @@ from tasks.artifacts.manifest import Entry
 from tasks.artifacts.shards import ShardError, ShardIndex, ShardReader, checked_ids, index_bytes
 from tasks.artifacts.tokens import PIECES, SEQUENCES, token_dtype
 from tasks.errors import InvariantError
-from tasks.shard import STEP, invariants, plan_sequences, plan_stream, rows
+from tasks.shard import STEP, invariants, rows
 from tasks.shard import sequences as sequences_folder
 from tasks.shard import stream as stream_folder
+from tasks.shard.planning import plan_sequences, plan_stream
 from tests.memory_reads import MemoryReads
 
 CASES = Path(__file__).parent.parent.parent / "shared/cases"

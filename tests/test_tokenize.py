@@ -16,8 +16,9 @@ from tasks.artifacts.tokens import TOKEN_ROWS, token_dtype
 from tasks.encoder import probe_ids
 from tasks.errors import InvariantError, TokenizerError
 from tasks.text.excision import excise, union
-from tasks.tokenize import STEP, invariants, plan_tokenizer, plan_tokens, rows
+from tasks.tokenize import STEP, invariants, rows
 from tasks.tokenize import tokens as folder
+from tasks.tokenize.planning import plan_tokenizer, plan_tokens
 from tasks.tokenize.documents import documents, row_key
 from tasks.tokenize.tokenizer import facts
 from tasks.tokenize.tokenizer import make as make_tokenizer

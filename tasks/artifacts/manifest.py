@@ -31,8 +31,9 @@
   ]
 }
 
-Folders stand in the step's order. Units are a list: source by source, each in the order of its origin, which is the order of the corpus. No clock, host, path of a machine or
-worker count enters. The manifest is written last: an artifact without one is no artifact.
+Folders stand in the step's order; units source by source, each in the order of its origin, which is the order of the
+corpus. No clock, host, path of a machine or worker count enters. The manifest is written last: an artifact without one
+is no artifact.
 """
 
 from __future__ import annotations

@@ -8,15 +8,13 @@ data/tokenize/.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 import pyarrow as pa
 
-from tasks.step import Artifact, Counts, Folder, Plan, Step, StepParams, Unit, each_part, names, runs, shapes
+from tasks.step import Artifact, Counts, Folder, Step, StepParams, names, runs, shapes
 from tasks.survivors import CUTS, VERDICTS
-from tasks.tokenize.tokenizer import facts
+from tasks.tokenize.planning import plan_tokenizer, plan_tokens
 from tasks.tokenizer_training import Recipe
-from tasks.tokenizers import FOLDER, MODEL, load
 
 
 class TokenizeParams(StepParams):
@@ -27,19 +25,6 @@ class TokenizeParams(StepParams):
     )  # tokenizers/<name>; the ids depend on its digest only
     min_characters: int = shapes(ge=1)  # a document that cuts leave with fewer is dropped as cut_short
     train: Recipe = runs()  # for `gristmill tokenizer train`; an existing tokenizer is never made again
-
-
-def plan_tokens(plan: Plan, folder: Folder) -> list[Unit]:
-    """A unit for each part; all depend on the tokenizer's digest, and on what it does to a fixed text."""
-    home = plan.root / FOLDER / plan.params.tokenizer
-    spec = {"tokenizer": facts(load(home))}
-    files = {"tokenizer": str(home / MODEL)}
-    return [replace(unit, spec=spec, files=files) for unit in each_part(plan, folder)]
-
-
-def plan_tokenizer(plan: Plan, folder: Folder) -> list[Unit]:
-    """The single unit of tokenizer.json."""
-    return [Unit(folder.name, spec={"tokenizer": facts(load(plan.root / FOLDER / plan.params.tokenizer))})]
 
 
 def invariants(artifact: Artifact) -> Iterator[str]:
