@@ -80,7 +80,10 @@ def guess_kind(path: Path, names: list[str]) -> str:
 def _places(source: Path, root: Path) -> list[Path]:
     if source.is_file():
         return [source]
-    children = [child for child in sorted(source.iterdir()) if _may_hold(child, root)]
+    try:
+        children = [child for child in sorted(source.iterdir()) if _may_hold(child, root)]
+    except OSError as error:
+        raise SourceError(f"{source} cannot be read: {error.strerror}", "correct its permissions") from error
     if any(_known(child) for child in children if child.is_dir()):
         return [child for child in children if child.is_dir() or child.stem.lower() not in ABOUT]
     loose = [child for child in children if child.is_file() and format_of(child.name, "code")]
