@@ -29,8 +29,10 @@ ROWS_AT_ONCE = 4096
 
 
 def match(reads: Reads, params: DecontaminateParams) -> Made:
-    """The passages of one part. reads.spec: {"sets": [{"name", "sha256", "fields"}]}; a file by each set's
-    name."""
+    """The passages of one part; counts texts, and texts_matched of them, earlier steps' losses included.
+
+    reads.spec: {"sets": [{"name", "sha256", "fields"}]}; a file by each set's name.
+    """
     index = index_of(reads, params)
     texts = reads.table("normalize/text", ["text"]).column("text")
     tables = [
@@ -40,7 +42,7 @@ def match(reads: Reads, params: DecontaminateParams) -> Made:
     table = pa.concat_tables([SCHEMA.empty_table(), *tables])
     order = [(name, "ascending") for name in ("row", "set", "item", "start")]
     rows = len(set(table.column("row").to_pylist()))
-    return Made({".parquet": table.sort_by(order)}, {"documents_in": len(texts), "documents_matched": rows})
+    return Made({".parquet": table.sort_by(order)}, {"texts": len(texts), "texts_matched": rows})
 
 
 def index_of(reads: Reads, params: DecontaminateParams) -> Index:

@@ -32,7 +32,7 @@ def sketch(reads: Reads, params: DedupParams) -> Made:
         _sketch_rows(texts.slice(start, ROWS_AT_ONCE), params) for start in range(0, len(texts), ROWS_AT_ONCE)
     ]
     table = pa.concat_tables(tables) if tables else SCHEMA.empty_table()
-    return Made({".parquet": table}, {"documents_in": table.num_rows})
+    return Made({".parquet": table}, {"texts": table.num_rows})
 
 
 def _sketch_rows(texts: pa.ChunkedArray, params: DedupParams) -> pa.Table:
