@@ -408,6 +408,11 @@ def test_the_judge_and_the_invariants(tmp_path):
     result = Result(tmp_path, {"web-0": [(ITEM, "web", True), ("clean", "web", True)]}, params)
     (breach,) = check(result)
     assert "1 of 2 documents of web" in breach and "removed_share_max 40.0%" in breach
+    table = result.tables["decontaminate/verdicts", "web-0"]
+    lines = [{**line, "verdict": "keep"} for line in table.to_pylist()]
+    result.tables["decontaminate/verdicts", "web-0"] = pa.Table.from_pylist(lines, table.schema)
+    assert "1 rows with matches are kept, first 0" in next(check(result))
+    result.tables["decontaminate/verdicts", "web-0"] = table
     result.tables["decontaminate/cuts", "web-0"] = CUTS.empty_table()
     assert "0 rows have cuts, 1 the verdict cut" in next(check(result))
     result.tables["dedup/verdicts", "web-0"] = result.tables["dedup/verdicts", "web-0"].slice(1)

@@ -384,7 +384,7 @@ def first_removed(lines):
 
 def test_invariants_see_what_is_broken():
     assert broken(lambda lines: None) == []
-    assert "below the threshold 0.8" in broken(lambda lines: first_removed(lines).update(similarity=0.79))[0]
+    assert "0.79 below 0.8" in broken(lambda lines: first_removed(lines).update(similarity=0.79))[0]
     assert "is not kept" in broken(lambda lines: first_removed(lines).update(survivor_part="web-9"))[0]
     assert (
         "is not kept"

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tasks.artifacts.verdicts import CUT, GONE, KEEP
+from tasks.decontaminate.telling import telling_matches
 from tasks.errors import SourceError
 from tasks.step import (
     Artifact,
@@ -128,6 +129,8 @@ def check(artifact: Artifact) -> Iterator[str]:
             came, kept, dropped = (counts[f"{what}_{measure}"] for measure in ("in", "kept", "dropped"))
             if came != kept + dropped:
                 yield f"{unit}: {came} {what} in, {kept} kept and {dropped} dropped; {MEND}"
+        if artifact.params.policy != "report":
+            yield from _check_kept(artifact, unit, verdicts)
         cut_rows = set(artifact.table("decontaminate/cuts", ["row"], unit=unit).column("row").to_pylist())
         wanted = set(pc.indices_nonzero(pc.equal(verdicts, CUT)).to_pylist())
         if cut_rows != wanted:
@@ -140,6 +143,14 @@ def _check_rows(unit: str, verdicts: pa.ChunkedArray, before: pa.ChunkedArray) -
         yield f"decontaminate/verdicts/{unit} has {len(verdicts)} rows, dedup {len(before)}; {MEND}"
     elif not pc.all(pc.equal(pc.not_equal(before, KEEP), pc.equal(verdicts, GONE)), min_count=0).as_py():
         yield f"decontaminate/verdicts/{unit} says gone of other rows than dedup removed; {MEND}"
+
+
+def _check_kept(artifact: Artifact, unit: str, verdicts: pa.ChunkedArray) -> Iterator[str]:
+    """No document stays whole that holds an item."""
+    held = telling_matches(artifact, unit).column("row")
+    kept = held.filter(pc.equal(verdicts.take(held), KEEP))
+    if len(kept):
+        yield f"{unit}: {len(pc.unique(kept))} rows with matches are kept, first {pc.min(kept)}; {MEND}"
 
 
 def _check_shares(artifact: Artifact) -> Iterator[str]:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Literal, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import model_validator
@@ -95,19 +96,53 @@ def _check_rows(artifact: Artifact, verdicts: dict[str, pa.Table]) -> Iterator[s
 
 
 def _check_survivors(artifact: Artifact, verdicts: dict[str, pa.Table]) -> Iterator[str]:
-    threshold = artifact.params.threshold
     kept = {unit: pc.equal(table.column("verdict"), KEEP).to_numpy() for unit, table in verdicts.items()}
-    kinds = {unit: artifact.table("normalize/text", ["kind"], unit=unit).column("kind") for unit in verdicts}
+    limits = {unit: _limits(artifact, unit) for unit in verdicts}
     for unit, table in verdicts.items():
-        rows = pc.indices_nonzero(pc.equal(table.column("verdict"), DROP))
-        for row, removed in zip(rows.to_pylist(), table.take(rows).to_pylist(), strict=True):
-            part, other, similarity = removed["survivor_part"], removed["survivor_row"], removed["similarity"]
-            if part not in kept or not 0 <= other < len(kept[part]) or not kept[part][other]:
-                yield f"row {row} of {unit} names row {other} of {part}, which is not kept; {MEND}"
-                continue
-            least = max(threshold[kinds[unit][row].as_py()], threshold[kinds[part][other].as_py()])
-            if similarity < least:
-                yield f"row {row} of {unit} was removed at {similarity}, below the threshold {least}; {MEND}"
+        rows = np.flatnonzero(pc.equal(table.column("verdict"), DROP).to_numpy())
+        removed = table.take(rows)
+        parts = np.array(removed.column("survivor_part").to_pylist(), object)
+        others, similarities = (removed.column(name).to_numpy() for name in ("survivor_row", "similarity"))
+        for part in dict.fromkeys(parts.tolist()):
+            mine = parts == part
+            yield from _check_pairs(unit, part, rows[mine], others[mine], similarities[mine], kept, limits)
+
+
+def _check_pairs(
+    unit: str,
+    part: str,
+    rows: np.ndarray,
+    others: np.ndarray,
+    similarities: np.ndarray,
+    kept: dict[str, np.ndarray],
+    limits: dict[str, np.ndarray],
+) -> Iterator[str]:
+    """Rows of `unit` removed for rows `others` of `part`: the first that is broken, and how many are."""
+    stands = np.zeros(len(rows), np.bool_)
+    if part in kept:
+        known = (others >= 0) & (others < len(kept[part]))
+        stands[known] = kept[part][others[known].astype(np.int64)]
+    for at in np.flatnonzero(~stands)[:1]:
+        lost = f"{(~stands).sum()} rows of {unit} name a survivor in {part} that is not kept"
+        yield f"{lost}, row {rows[at]} names {others[at]}; {MEND}"
+    rows, others, similarities = rows[stands], others[stands].astype(np.int64), similarities[stands]
+    if not len(rows):
+        return
+    least = np.maximum(limits[unit][rows], limits[part][others])
+    low = np.flatnonzero(~(similarities >= least))
+    for at in low[:1]:
+        yield (
+            f"{len(low)} rows of {unit} were removed below the threshold, row {rows[at]} "
+            f"at {similarities[at]} below {least[at]}; {MEND}"
+        )
+
+
+def _limits(artifact: Artifact, unit: str) -> np.ndarray:
+    """float64 [rows]: the threshold of each row's kind."""
+    kinds = artifact.table("normalize/text", ["kind"], unit=unit).column("kind").combine_chunks()
+    kinds = kinds.dictionary_encode()
+    of_kind = np.array([artifact.params.threshold[kind] for kind in kinds.dictionary.to_pylist()], np.float64)
+    return np.asarray(of_kind[kinds.indices.to_numpy()], np.float64)
 
 
 def _check_counts(artifact: Artifact) -> Iterator[str]:
