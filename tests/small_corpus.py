@@ -28,7 +28,7 @@ def lay_corpus(root: Path, shuffled: random.Random | None = None) -> None:
     chance = random.Random(11)
     files = {f"prose/{number:02}.txt": paragraph(chance, 10) for number in range(24)}
     files |= {f"code/{number:02}.py": _program(chance, number) for number in range(12)}
-    pages = [{"text": paragraph(chance), "url": f"https://a.example/{number}"} for number in range(50)]
+    pages = [{"text": paragraph(chance, chance.randint(4, 12)), "url": f"https://a.example/{number}"} for number in range(50)]
     pages += [pages[3], {"text": pages[4]["text"] + " Once more."}, {"text": "tiny"}, {"title": "no text"}]
     question = paragraph(chance, 2)
     pages.append({"text": f"{paragraph(chance, 3)} {question} {paragraph(chance, 3)}"})

@@ -165,7 +165,7 @@ def made(root, before):
 def test_a_new_threshold_re_judges_and_measures_nothing_again(copy):
     before = manifests(copy)
     rules = yaml.safe_load((copy / "params.yaml").read_text())["filter"]["rules"]
-    rules[0]["min"] = 200
+    rules[0]["min"] = 100
     change_params(copy, "filter", rules=rules)
     build(copy)
     new = made(copy, before)
