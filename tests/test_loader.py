@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from training.dataset import PackedDataset, PositionBatches, keep
 from training.loader import Loader, build_dataloader
 from training.masks import IGNORED, attention_mask, cu_seqlens
 from training.pin import Pin, open_pin
+from training.ring import Slot
 
 CASES = Path(__file__).parents[2] / "shared" / "cases"
 
@@ -49,6 +51,12 @@ def test_rows_are_the_sequences_that_the_order_names(pin: Pin) -> None:
     for row, source, sequence in zip(got, places.source, places.sequence, strict=True):
         expected = whole[dataset.order.sources[source]][sequence]
         assert row == (expected + (EOS,) * 9)[: len(row)]
+
+
+def test_blocks_ahead_answer_as_single_positions_do(pin: Pin) -> None:
+    dataset = PackedDataset(pin)
+    for first, count in [(0, 4), (4, 4), (4090, 12), (2, 5), (10_000, 5000), (9000, 1), (15_000, 0)]:
+        assert dataset.run(first, count) == dataset.locate(np.arange(first, first + count))
 
 
 def test_every_id_but_a_streams_first_is_a_target_once_an_epoch(tmp_path: Path) -> None:
@@ -228,6 +236,65 @@ def test_borders_count_every_document_of_every_row() -> None:
     assert cu_seqlens(ids).tolist() == [0, 3, 4, 6, 7, 8, 10]
     assert cu_seqlens(torch.zeros(2, 3, dtype=torch.int64)).tolist() == [0, 3, 6]
     assert cu_seqlens(torch.full((1, 3), -1)).tolist() == [0]
+
+
+class LateStream:
+    """A stream of a device that does nothing before somebody waits for it."""
+
+    def __init__(self) -> None:
+        self.queued: list = []
+
+    def wait_event(self, event: LateEvent) -> None:
+        event.synchronize()
+
+
+class LateEvent:
+    def __init__(self) -> None:
+        self.stream, self.upto = None, 0
+
+    def record(self, stream: LateStream) -> None:
+        self.stream, self.upto = stream, len(stream.queued)
+
+    def synchronize(self) -> None:
+        for at in range(self.upto):
+            work, self.stream.queued[at] = self.stream.queued[at], None
+            if work:
+                work()
+
+
+class LateTensor:
+    """Device memory whose copies are queued on a LateStream."""
+
+    def __init__(self, like: torch.Tensor, side: LateStream) -> None:
+        self.memory, self.side, self.device = torch.zeros_like(like), side, like.device
+
+    def copy_(self, source: torch.Tensor, non_blocking: bool) -> None:
+        self.side.queued.append(lambda: self.memory.copy_(source))
+
+    def __getitem__(self, key) -> torch.Tensor:
+        return self.memory[key]
+
+    def __getattr__(self, name: str):
+        return getattr(self.memory, name)
+
+
+@pytest.mark.parametrize("waiting", [True, False])
+def test_a_batch_is_read_only_after_its_copy(pin: Pin, waiting: bool, monkeypatch) -> None:
+    """The ring against a device that copies as late as it may; without the wait, batches would differ."""
+    side, here = LateStream(), LateStream()
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: here)
+    monkeypatch.setattr(torch.cuda, "stream", lambda stream: nullcontext())
+    one = loader(pin, 4, steps=40)
+    one._ring = [
+        Slot(4, one.dataset.width, one.dataset.dtype, torch.device("cpu"), begins=False) for _ in range(3)
+    ]
+    one._side = side
+    for slot in one._ring:
+        slot._on_gpu, slot._copied, slot._taken = True, LateEvent(), LateEvent()
+        slot._device = [LateTensor(host, side) for host in slot._host]
+    if not waiting:
+        monkeypatch.setattr(here, "wait_event", lambda event: None)
+    assert (rows(one) == rows(loader(pin, 4, steps=40))) == waiting
 
 
 @pytest.mark.gpu

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tasks.artifacts.schedule import Schedule, Shard, Split, lay_stages
 from training import order as order_module
-from training.order import Ahead, Order, domain, permute, source_key
+from training.order import Order, domain, permute, source_key
 
 
 def permuted(size: int, indices: np.ndarray, key: int = 1, engine=permute) -> np.ndarray:
@@ -130,16 +130,6 @@ def test_the_seed_and_the_name_change_the_order() -> None:
     assert rows[0] != rows[1]
     both = read(Order(schedule({"a": 500, "b": 500}, [(0, {"a": 1, "b": 1})])), 0, 1000)
     assert [r[2] for r in both if r[0] == "a"] != [r[2] for r in both if r[0] == "b"]
-
-
-@settings(deadline=None, max_examples=40)
-@given(st.lists(st.tuples(st.integers(0, 20_000), st.integers(0, 5000)), max_size=6))
-def test_blocks_ahead_answer_as_the_rule_does(runs: list[tuple[int, int]]) -> None:
-    order = Order(schedule({"a": 37, "b": 5}, [(0, {"a": 3, "b": 1}), (5000, {"a": 1, "b": 1})]))
-    ahead = Ahead(order)
-    for first, count in runs:
-        expected = order.at(np.arange(first, first + count))
-        assert all(np.array_equal(x, y) for x, y in zip(ahead.at(first, count), expected, strict=True))
 
 
 def test_positions_out_of_range_are_refused() -> None:

@@ -145,10 +145,12 @@ class Loader:
         begin, held = first + self._own.start, len(self._own)
         if self.dataset.order is None:
             held = max(0, min(held, self.dataset.sequences - begin))
-        self.dataset.gather(self.dataset.run(begin, held), slot.tokens, slot.lengths, slot.begins)
-        slot.tokens[held:], slot.lengths[held:] = self.dataset.pin.schedule.eos_id, 0
-        if slot.begins is not None:
-            slot.begins[held:] = False
+        slot.full = self.dataset.gather(self.dataset.run(begin, held), slot.tokens, slot.lengths, slot.begins)
+        if held < len(self._own):
+            slot.full = False
+            slot.tokens[held:], slot.lengths[held:] = self.dataset.pin.schedule.eos_id, 0
+            if slot.begins is not None:
+                slot.begins[held:] = False
 
     def _take(self, slot: Slot, after: int) -> Batch:
         tokens_BT1, lengths_B, begins_BT1 = slot.take()

@@ -23,16 +23,20 @@ def in_use(lengths_B: Tensor, width: int) -> Tensor:
 
 
 def inputs_and_labels(
-    tokens_BT1: Tensor, lengths_B: Tensor, begins_BT1: Tensor | None, labels: Labels
+    tokens_BT1: Tensor, lengths_B: Tensor | None, begins_BT1: Tensor | None, labels: Labels
 ) -> tuple[Tensor, Tensor]:
     """(inputs, labels), int64, with the same T targets a row under both conventions.
 
     shifted: inputs [B, T] and labels[t] = input[t+1] [B, T]; the loss compares logits[t] with labels[t].
-    model: inputs [B, T+1] and labels = inputs; the model shifts, as transformers does. Padding carries no
-    loss. Where documents are isolated (`begins_BT1`), neither does a document's first token, as nothing
-    before it is its own.
+    model: inputs [B, T+1] and labels = inputs; the model shifts, as transformers does.
+
+    Padding (beyond `lengths_B`; None says that every row is full) carries no loss. Where documents are
+    isolated (`begins_BT1`), neither does a document's first token: nothing before it is its own. Labels may
+    share memory with the inputs.
     """
-    targets_BT1 = tokens_BT1.masked_fill(~in_use(lengths_B, tokens_BT1.shape[1]), IGNORED)
+    targets_BT1 = tokens_BT1
+    if lengths_B is not None:
+        targets_BT1 = targets_BT1.masked_fill(~in_use(lengths_B, tokens_BT1.shape[1]), IGNORED)
     if begins_BT1 is not None:
         targets_BT1 = targets_BT1.masked_fill(begins_BT1, IGNORED)
     if labels == "model":
@@ -48,10 +52,12 @@ def position_ids(begins_BT: Tensor) -> Tensor:
     return places - torch.where(begins_BT, places, 0).cummax(1).values
 
 
-def document_ids(begins_BT: Tensor, lengths_B: Tensor) -> Tensor:
+def document_ids(begins_BT: Tensor, lengths_B: Tensor | None) -> Tensor:
     """Number of the document within its row, from 0: int64 [B, T]; -1 in padding."""
     numbers = begins_BT.cumsum(1)
     numbers = numbers - numbers[:, :1]
+    if lengths_B is None:
+        return numbers
     return numbers.masked_fill(~in_use(lengths_B, begins_BT.shape[1]), -1)
 
 

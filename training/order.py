@@ -107,22 +107,6 @@ class Order:
         return Places(stage, source, epoch, sequence)
 
 
-class Ahead:
-    """Answers Order.at for runs of positions from blocks of 4,096: a call costs the same for 8 or 1,024."""
-
-    def __init__(self, order: Order) -> None:
-        self._order = order
-        self._first, self._block = 0, order.at(np.arange(0))
-
-    def at(self, first: int, count: int) -> Places:
-        """Places of positions [first, first + count)."""
-        offset = first - self._first
-        if offset < 0 or offset + count > len(self._block.sequence):
-            self._first, offset = first, 0
-            self._block = self._order.at(np.arange(first, first + max(count, BLOCK), dtype=np.int64))
-        return Places(*(field[offset : offset + count] for field in self._block))
-
-
 def _lay(quotas: np.ndarray) -> np.ndarray:
     """The period of one stage over all sources: those without a quota take no part in the layout."""
     taking = np.flatnonzero(quotas)

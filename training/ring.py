@@ -14,7 +14,7 @@ from torch import Tensor
 
 class Slot:
     """Host buffers as arrays: tokens [B, T1] in the shards' dtype, lengths int32 [B], begins bool [B, T1] or
-    None."""
+    None; full says that every row has T1 tokens, so that nobody need look at the lengths."""
 
     def __init__(self, rows: int, width: int, dtype: np.dtype, device: torch.device, *, begins: bool) -> None:
         self._on_gpu = device.type == "cuda"
@@ -31,6 +31,7 @@ class Slot:
         self.tokens = self._host[0].numpy().view(dtype)
         self.lengths = self._host[1].numpy()
         self.begins = self._host[2].numpy() if begins else None
+        self.full = False
 
     def await_copy(self) -> None:
         """Return once the host buffers may be written again."""
@@ -47,19 +48,21 @@ class Slot:
                 target.copy_(source, non_blocking=True)
         self._copied.record(side)
 
-    def take(self) -> tuple[Tensor, Tensor, Tensor | None]:
-        """(tokens int64 [B, T1], lengths int32 [B], begins bool [B, T1] or None) on the current stream.
+    def take(self) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """(tokens int64 [B, T1], lengths int32 [B] or None if full, begins bool [B, T1] or None) on the
+        current stream.
 
         tokens are the caller's; the others are the slot's, to be read before `release`.
         """
-        held = self._host
-        if self._on_gpu:
+        if not self._on_gpu:
+            tokens, held = torch.from_numpy(self.tokens.astype(np.int64)), self._host
+        else:
             torch.cuda.current_stream(self._device[0].device).wait_event(self._copied)
             held = self._device
-        tokens = held[0].to(torch.int64)
-        if held[0].dtype == torch.int16:
-            tokens &= 0xFFFF
-        return tokens, held[1], held[2] if len(held) > 2 else None
+            tokens = held[0].to(torch.int64)
+            if held[0].dtype == torch.int16:
+                tokens &= 0xFFFF
+        return tokens, None if self.full else held[1], held[2] if self.begins is not None else None
 
     def release(self) -> None:
         """Say that what was queued on the current stream so far is all that reads this slot."""
