@@ -120,7 +120,7 @@ SIGNATURES = st.lists(st.lists(st.integers(0, 2), min_size=8, max_size=8), max_s
 def test_buckets_hold_exactly_those_that_share_a_band(signatures, shape):
     bands, rows = shape
     array = np.array(signatures, np.uint32).reshape(-1, 8)
-    numbers, sizes = buckets(band_keys(array, bands, rows))
+    numbers, sizes = buckets(band_keys(array, bands, rows), np.ones(len(array), bool))
     for i, left in enumerate(signatures):
         for band in range(bands):
             span = slice(band * rows, (band + 1) * rows)
@@ -129,6 +129,12 @@ def test_buckets_hold_exactly_those_that_share_a_band(signatures, shape):
             if mates != [i]:
                 assert np.flatnonzero((numbers == numbers[i, band]).any(axis=1)).tolist() == mates
                 assert sizes[numbers[i, band]] == len(mates)
+
+
+def test_what_takes_no_part_shares_no_bucket():
+    keys = band_keys(np.zeros((4, 8), np.uint32), 4, 2)
+    numbers, sizes = buckets(keys, np.array([True, False, True, False]))
+    assert (numbers[1::2] == ALONE).all() and (numbers[0] == numbers[2]).all() and sizes.tolist() == [2] * 4
 
 
 def test_bands_beyond_the_signature_are_refused():

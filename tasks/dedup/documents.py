@@ -8,7 +8,7 @@ words, more characters, earlier `created` (none comes last), lower id, and betwe
 the earlier in the corpus. Everything but that last tie is a property of the document, so that the kept set
 does not depend on where a document lies.
 
-Needs about 250 bytes a document with 21 bands, and its id, digest and date once more while they are ordered.
+With 21 bands it needs about 600 bytes a document at its peak, besides the signatures of one part.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from tasks.artifacts.verdicts import KEEP
 from tasks.step import Reads
-from tasks.text.bands import ALONE, band_keys, buckets
+from tasks.text.bands import band_keys, buckets
 
 if TYPE_CHECKING:
     from tasks.dedup import DedupParams
@@ -52,7 +52,7 @@ class _Part(NamedTuple):
     """The documents of one part that take part."""
 
     strings: pa.Table  # id, text_sha, created
-    numbers_5N: np.ndarray  # part, row, kind, priority, -words, -characters and whether it has shingles
+    numbers_7N: np.ndarray  # part, row, kind, priority, -words, -characters and whether it has shingles
     keys_NB: np.ndarray
 
 
@@ -63,14 +63,27 @@ def rank_documents(reads: Reads, params: DedupParams) -> Documents:
     ]
     if not parts:
         return _none(params.bands)
-    numbers = np.concatenate([part.numbers_5N for part in parts], axis=1)
+    numbers = np.concatenate([part.numbers_7N for part in parts], axis=1)
     order_N, texts = _order(pa.concat_tables([part.strings for part in parts]), numbers)
     part_N, row_N, kind_N, *_, shingled_N = numbers[:, order_N]
     texts_N = texts[order_N]
     _, leaders_U = np.unique(texts_N, return_index=True)
-    keys_UB = np.concatenate([part.keys_NB for part in parts])[order_N[leaders_U]]
-    buckets_UB, sizes_K = _shared(keys_UB, shingled_N[leaders_U] > 0)
+    keys_UB = _keys_of([part.keys_NB for part in parts], order_N[leaders_U])
+    del parts
+    buckets_UB, sizes_K = buckets(keys_UB, shingled_N[leaders_U] > 0)
     return Documents(part_N, row_N, texts_N, kind_N, leaders_U, buckets_UB, sizes_K)
+
+
+def _keys_of(parts: list[np.ndarray], chosen_U: np.ndarray) -> np.ndarray:
+    """uint64 [U, bands]: the keys of the chosen documents, numbered through the parts."""
+    keys_UB = np.empty((len(chosen_U), parts[0].shape[1]), np.uint64)
+    order = np.argsort(chosen_U)
+    bounds = np.cumsum([0, *(len(keys) for keys in parts)])
+    places = np.searchsorted(chosen_U[order], bounds)
+    for number, keys in enumerate(parts):
+        mine = order[places[number] : places[number + 1]]
+        keys_UB[mine] = keys[chosen_U[mine] - bounds[number]]
+    return keys_UB
 
 
 def _none(bands: int) -> Documents:
@@ -117,10 +130,3 @@ def _dense_ranks(values: pa.ChunkedArray) -> np.ndarray:
     """int64 from 0: equal values get equal numbers, lower ones lower numbers, nulls the highest."""
     ranks = pc.rank(values, sort_keys="ascending", tiebreaker="dense")
     return np.asarray(ranks.to_numpy(), np.int64) - 1
-
-
-def _shared(keys_UB: np.ndarray, shingled_U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Buckets of the texts that have shingles; the others share nothing with anyone."""
-    buckets_UB = np.full(keys_UB.shape, ALONE, np.int64)
-    buckets_UB[shingled_U], sizes_K = buckets(keys_UB[shingled_U])
-    return buckets_UB, sizes_K

@@ -31,17 +31,20 @@ def band_keys(signatures_DP: np.ndarray, bands: int, rows: int) -> np.ndarray:
     return keys_DB
 
 
-def buckets(keys_DB: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(buckets int64 [D, B], sizes int64 [K]): number of the bucket in each band, ALONE where nobody shares
-    it.
+def buckets(keys_DB: np.ndarray, takes_part_D: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(buckets int64 [D, B], sizes int64 [K]): number of the bucket of each band, ALONE if nobody shares it.
 
+    keys_DB: from `band_keys`; overwritten, the buckets lie in its memory.
+    takes_part_D: bool; the others (empty sets, whose signatures are all equal) share nothing with anyone.
     Buckets of different bands have different numbers; the numbers mean nothing beyond being equal or not.
     """
-    buckets_DB, sizes, first = np.full(keys_DB.shape, ALONE, np.int64), [np.zeros(0, np.int64)], 0
+    buckets_DB, sizes, first = keys_DB.view(np.int64), [np.zeros(0, np.int64)], 0
     for band in range(keys_DB.shape[1]):
-        _, inverse_D, counts = np.unique(keys_DB[:, band], return_inverse=True, return_counts=True)
+        keys = keys_DB[takes_part_D, band]
+        _, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
         numbers = np.where(counts > 1, np.cumsum(counts > 1) - 1 + first, ALONE)
-        buckets_DB[:, band] = numbers[inverse_D]
+        buckets_DB[~takes_part_D, band] = ALONE
+        buckets_DB[takes_part_D, band] = numbers[inverse]
         sizes.append(counts[counts > 1])
         first += len(sizes[-1])
     return buckets_DB, np.concatenate(sizes)
