@@ -16,8 +16,9 @@ from pydantic import ValidationError
 from tasks.artifacts.manifest import Entry
 from tasks.artifacts.schedule import Schedule, folder_content
 from tasks.errors import ParamsError
-from tasks.mix import BOUNDS, MIXTURE, STEP, STREAM, TOKENIZER, MixParams, invariants, plan_mixture, rows
+from tasks.mix import MIXTURE, STEP, MixParams, invariants, rows
 from tasks.mix.mixture import make
+from tasks.mix.planning import BOUNDS, STREAM, TOKENIZER, plan_mixture
 
 ROOT = Path(__file__).parents[1]
 SECTIONS = {"pack": {"tokens_per_sequence": 8}, "tokenize": {"tokenizer": "demo"}}

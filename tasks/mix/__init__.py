@@ -8,18 +8,17 @@ training.order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 from pydantic import model_validator
 
-from tasks.artifacts.manifest import Entry
 from tasks.artifacts.schedule import PERIOD_MAX, Schedule, cursors_after, sources_to_train
-from tasks.step import Artifact, Folder, Plan, Step, StepParams, Unit, shapes
+from tasks.mix.planning import BOUNDS, STREAM, TOKENIZER, UNIT, plan_mixture
+from tasks.step import Artifact, Folder, Step, StepParams, shapes
 
-STREAM, BOUNDS, TOKENIZER = "shard/stream", "shard/sequences", "shard/tokenizer"
-MIXTURE, UNIT = "mix/mixture", "mixture"
+MIXTURE = "mix/mixture"
 
 
 class StageParams(StepParams):
@@ -45,19 +44,6 @@ class MixParams(StepParams):
                 f"stages start at {starts}; the first starts at 0, and each later one further on"
             )
         return self
-
-
-def plan_mixture(plan: Plan, folder: Folder) -> list[Unit]:
-    """One unit over all shards. spec: their names, counts and digests, and what other sections say of
-    them."""
-    reads = tuple((read, name) for read in folder.reads for name in plan.entries(read))
-    streams, bounds = plan.entries(STREAM), plan.entries(BOUNDS)
-    spec = {
-        "tokens_per_sequence": plan.section("pack")["tokens_per_sequence"],
-        "tokenizer": plan.section("tokenize")["tokenizer"],
-        "shards": {name: _facts(streams[name], bounds[name]) for name in streams},
-    }
-    return [Unit(UNIT, reads, spec)]
 
 
 def invariants(artifact: Artifact) -> Iterator[str]:
@@ -95,15 +81,6 @@ def _positions(schedule: Schedule, number: int) -> int:
     if number + 1 < len(schedule.stages):
         return schedule.stages[number + 1].start - schedule.stages[number].start
     return sum(splits["train"].sequences for splits in schedule.sources.values() if "train" in splits)
-
-
-def _facts(stream: Entry, bounds: Entry) -> dict[str, Any]:
-    files: Mapping[str, Any] = {**stream.files, **bounds.files}
-    return {
-        "sequences": bounds.counts["sequences"],
-        "tokens": stream.counts["tokens"],
-        "files": {path.rpartition("/")[2]: facts["sha256"] for path, facts in files.items()},
-    }
 
 
 STEP = Step(
