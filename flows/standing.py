@@ -32,13 +32,13 @@ def stands(step: str, project: Project) -> bool:
     manifest = build.standing
     if manifest is None or manifest.recipe_key != build.recipe_key:
         return False
-    return stamp_holds(read_stamp(build.stamp), build.home, manifest) and judged(step, project)
+    return stamp_holds(read_stamp(build.stamp), build.home, manifest) and _judged(build)
 
 
-def judged(step: str, project: Project) -> bool:
+def _judged(build: Build) -> bool:
     """Whether the standing artifact was found good by the limits and the suite as they are now."""
-    build = Build.begin(STEPS[step], project)
-    return read_stamp(build.stamp).get("judged") == judge_digest(build.step, build.params, project)
+    wanted = judge_digest(build.step, build.params, build.project)
+    return bool(read_stamp(build.stamp).get("judged") == wanted)
 
 
 def statuses(project: Project, with_bytes: bool = False) -> list[dict[str, Any]]:
@@ -52,7 +52,7 @@ def statuses(project: Project, with_bytes: bool = False) -> list[dict[str, Any]]
     rows = [dict(vars(found)) for found in status(STEPS.values(), project)]
     for row in rows:
         row["of_raw"] = row["bytes"] / raw if raw else None
-        if row["up_to_date"] and not judged(row["step"], project):
+        if row["up_to_date"] and not _judged(Build.begin(STEPS[row["step"]], project)):
             row |= {
                 "up_to_date": False,
                 "why": ["its limits changed: what stands would be judged again"],
