@@ -101,7 +101,7 @@ class FileReads:
         return Path(self.files[folder][unit or self.name][suffix])
 
     def units(self, folder: str) -> list[str]:
-        return list(self.files[folder])
+        return list(self.files.get(folder, {}))
 
     def previous(self) -> FileReads | None:
         return self.before

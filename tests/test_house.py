@@ -111,3 +111,23 @@ def test_no_builtin_hash_and_no_unpickling():
                 assert node.func.id not in {"hash", "eval", "exec"}, f"{path}:{node.lineno}"
             if isinstance(node, ast.Import):
                 assert not {"pickle", "marshal", "shelve"} & {alias.name for alias in node.names}, path
+
+
+def kernels(tree):
+    """Functions compiled by numba, by name."""
+    return {
+        node.name: node
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and any("njit" in ast.unparse(item) for item in node.decorator_list)
+    }
+
+
+def test_a_kernel_uses_nothing_of_another_file_of_ours():
+    """numba's cache on disk sees edits of a kernel's own file only: a callee or constant elsewhere would stay as it was."""
+    for path in modules():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        ours = [node for node in tree.body if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(PACKAGES)]
+        foreign = {alias.asname or alias.name for node in ours for alias in node.names}
+        for name, kernel in kernels(tree).items():
+            used = {node.id for node in ast.walk(ast.Module(kernel.body, [])) if isinstance(node, ast.Name)}
+            assert not used & foreign, f"{path}: {name} uses {sorted(used & foreign)}"

