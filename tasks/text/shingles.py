@@ -2,7 +2,7 @@
 
 In: a column of texts. Out: 64-bit hashes of each text's shingles, the number of different ones, and the sets
 themselves, sorted. Signatures are made of the lower 32 bits (tasks.text.minhash), similarities of all 64
-(tasks.text.jaccard).
+(tasks.dedup.greedy).
 
 *Shingle*: `shingle_words` consecutive words. In scripts without spaces every character is a word already
 (tasks.text.words); a text that consists mostly of such words takes `shingle_characters` of them instead, so
@@ -68,7 +68,7 @@ def _mostly_alone(texts: pa.Array | pa.ChunkedArray, words: Words) -> np.ndarray
     """bool [D]: more than half of the text's words are single characters of a script without spaces."""
     text_offsets_D1, data = text_buffers(texts)
     alone_D = np.zeros(len(text_offsets_D1) - 1, np.int64)
-    _count_alone(data, text_offsets_D1, words.starts_W, words.offsets_D1, character_tables()[0], alone_D)
+    _count_alone(data, text_offsets_D1, words.starts_W, words.offsets_D1, character_tables()[0], ALONE, alone_D)
     return 2 * alone_D > np.diff(words.offsets_D1)
 
 
@@ -79,6 +79,7 @@ def _count_alone(
     starts_W: np.ndarray,
     offsets_D1: np.ndarray,
     classes: np.ndarray,
+    alone: int,
     alone_D: np.ndarray,
 ) -> None:
     for text in range(len(alone_D)):
@@ -92,7 +93,7 @@ def _count_alone(
                 code |= (lead & 15) << 12
             else:
                 code = (lead & 7) << 18 | code << 6 | (np.int64(data[at + 3]) & 63)
-            alone_D[text] += classes[code] == ALONE
+            alone_D[text] += classes[code] == alone
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
