@@ -41,7 +41,9 @@ def build(asked: Asked, until: str | None, workers: int | None, force: list[str]
 
 def run_build(asked: Asked, until: str | None, workers: int | None, force: list[str]) -> dict[str, Any]:
     """The flow build_corpus, with its progress shown; what it returns."""
-    Project(asked.root).recipe()  # a folder that is no project should not wait for Prefect to be told so
+    from flows.scope import check_request
+
+    check_request(Project(asked.root), until, force)  # an error should not wait until Prefect is up
     guard()
     with show.shown(quiet=asked.json):
         from flows.corpus import build_corpus
@@ -59,17 +61,12 @@ def build_small(
     if asked.json:
         return show.as_json(built)
     rows = [
-        (row["step"], row["outcome"], show.seconds(row["seconds"]), show.size(row["bytes"]))
-        for row in built["steps"]
+        (row["step"], row["outcome"], show.seconds(row["seconds"]), show.size(row["bytes"])) for row in built["steps"]
     ]
-    show.table(
-        f"Small run in {built['tree']}", ("step", "outcome", "time", "disk"), rows, right=("time", "disk")
-    )
+    show.table(f"Small run in {built['tree']}", ("step", "outcome", "time", "disk"), rows, right=("time", "disk"))
     whole = built["projected"]
     time = show.seconds(whole["seconds"]) if whole["seconds"] is not None else "unknown (it stood already)"
-    return show.line(
-        f"the whole, {show.size(whole['raw_bytes'])} of raw text: {time} and {show.size(whole['bytes'])}"
-    )
+    return show.line(f"the whole, {show.size(whole['raw_bytes'])} of raw text: {time} and {show.size(whole['bytes'])}")
 
 
 def status(asked: Asked, with_bytes: bool) -> None:
@@ -86,9 +83,7 @@ def release(asked: Asked, name: str) -> None:
         released = make(asked.root, name)
     if asked.json:
         return show.as_json(released)
-    show.line(
-        f"released [bold]{name}[/]" if released.new else f"release {name} is there already: nothing to do"
-    )
+    show.line(f"released [bold]{name}[/]" if released.new else f"release {name} is there already: nothing to do")
     return show.line(f"fingerprint {released.fingerprint}\npin {released.pin.relative_to(asked.root)}")
 
 
@@ -100,9 +95,7 @@ def verify(asked: Asked, pin: str | None) -> None:
         return show.as_json(rows)
     for row in rows:
         what = row.get("step") or f"pin {row['name']}"
-        show.line(
-            f"{what}: {row['files']} files, {show.size(row['bytes'])}, fingerprint {row['fingerprint'][:12]}"
-        )
+        show.line(f"{what}: {row['files']} files, {show.size(row['bytes'])}, fingerprint {row['fingerprint'][:12]}")
     return None if rows else show.line("nothing stands yet; gristmill build")
 
 
@@ -132,9 +125,7 @@ def unlock(asked: Asked) -> None:
     record = forget(Project(asked.root).state)
     if asked.json:
         return show.as_json(record)
-    return show.line(
-        f"forgot the lock of pid {record['pid']} on {record['host']}" if record else "no lock is held"
-    )
+    return show.line(f"forgot the lock of pid {record['pid']} on {record['host']}" if record else "no lock is held")
 
 
 def train_tokenizer(asked: Asked, name: str) -> None:

@@ -18,8 +18,7 @@ from prefect.context import TaskRunContext
 
 from flows import versioning
 from flows.dashboard import show_counts, step_progress
-from flows.releases import refuse_rewritten_past
-from flows.scope import known, steps_until
+from flows.scope import check_request, known, steps_until
 from flows.standing import stands
 from flows.watch import watch
 from tasks.__main__ import workers_of
@@ -101,9 +100,7 @@ class Build:
         if ref["fingerprint"] != self._fingerprint(step):
             ref = self._run(step, [ref for ref in inputs if ref], fresh=True)
         if ref["fingerprint"] != self._fingerprint(step):
-            raise IntegrityError(
-                f"{step} was made and yet does not stand", "see that nothing else writes there"
-            )
+            raise IntegrityError(f"{step} was made and yet does not stand", "see that nothing else writes there")
         self.done[step] = ref
         return ref
 
@@ -135,9 +132,7 @@ class Build:
             versioning.commit_outs(self.project.root, ["sources", *self.done])
             self.committed = True
         except GristmillError as error:
-            watch().said(
-                f"the artifacts stand, but dvc.lock does not name them yet ({error}); the next build commits"
-            )
+            watch().said(f"the artifacts stand, but dvc.lock does not name them yet ({error}); the next build commits")
 
     def summary(self) -> dict[str, Any]:
         """What the flow returns, as plain data."""
@@ -153,7 +148,7 @@ def building(root: str, until: str | None, workers: int | None, force: Sequence[
     A failure commits nothing.
     """
     project = Project(Path(root).resolve())
-    refuse_rewritten_past(project.root, project.section("mix"))
+    check_request(project, until, force)
     with build_lock(project.state, wait=True, waiting=lambda name: watch().said(f"waiting for {name}")):
         build = Build(project, until, workers or workers_of(project), force)
         write_sources(project)

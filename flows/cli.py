@@ -39,9 +39,7 @@ app = typer.Typer(
 tokenizer_app = typer.Typer(help="Make a tokenizer: an input of the corpus, made once.", no_args_is_help=True)
 app.add_typer(tokenizer_app, name="tokenizer", rich_help_panel=MORE)
 
-Pin = Annotated[
-    str, typer.Argument(metavar="PIN", help="A release's name, or six or more digits of a fingerprint.")
-]
+Pin = Annotated[str, typer.Argument(metavar="PIN", help="A release's name, or six or more digits of a fingerprint.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Processes; without it run.workers of params.yaml.")]
 
 
@@ -59,9 +57,7 @@ ASKED = Asked()
 
 @app.callback()
 def everywhere(
-    directory: Annotated[
-        Path, typer.Option("-C", metavar="DIR", help="Work in DIR instead of here.")
-    ] = Path(),
+    directory: Annotated[Path, typer.Option("-C", metavar="DIR", help="Work in DIR instead of here.")] = Path(),
     as_json: Annotated[bool, typer.Option("--json", help="Results as JSON on standard output.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show a traceback with an error.")] = False,
 ) -> None:
@@ -73,9 +69,7 @@ def everywhere(
 @app.command(rich_help_panel=FIRST, epilog=EVERYWHERE)
 def init(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to lay it in.")],
-    source: Annotated[
-        Path | None, typer.Option("--from", metavar="PATH", help="Texts to take as sources.")
-    ] = None,
+    source: Annotated[Path | None, typer.Option("--from", metavar="PATH", help="Texts to take as sources.")] = None,
 ) -> None:
     """Lay a corpus in DIR: params.yaml, dvc.yaml, expectations, git and DVC with a local remote."""
     from flows import actions
@@ -87,9 +81,7 @@ def init(
 def build(
     until: Annotated[str | None, typer.Option(metavar="STEP", help="Stop after STEP.")] = None,
     workers: Workers = None,
-    force: Annotated[
-        list[str] | None, typer.Option(metavar="STEP", help="Make STEP anew; may be repeated.")
-    ] = None,
+    force: Annotated[list[str] | None, typer.Option(metavar="STEP", help="Make STEP anew; may be repeated.")] = None,
     limit: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="A small run: N documents of each source.")
     ] = None,
@@ -136,9 +128,7 @@ def release(
 
 @app.command(rich_help_panel=FIRST, epilog=EVERYWHERE)
 def verify(
-    pin: Annotated[
-        str | None, typer.Argument(metavar="[PIN]", help="A pin; without it, the artifacts.")
-    ] = None,
+    pin: Annotated[str | None, typer.Argument(metavar="[PIN]", help="A pin; without it, the artifacts.")] = None,
 ) -> None:
     """Hold every file against its digest: of the artifacts, or of a pin."""
     from flows import actions
@@ -149,9 +139,7 @@ def verify(
 @app.command(rich_help_panel=FIRST, epilog=EVERYWHERE)
 def train(
     pin: Pin,
-    steps: Annotated[
-        int | None, typer.Option(min=1, help="Steps; without it train.steps of params.yaml.")
-    ] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps; without it train.steps of params.yaml.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Train though an equal run is complete.")] = False,
 ) -> None:
     """Train a small GPT on PIN: proof that the data feeds a GPU. Logs into runs/."""

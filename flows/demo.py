@@ -66,9 +66,7 @@ def _release_and_train(asked: Asked, fingerprint: str) -> tuple[Any, dict[str, A
     from flows.train import train_or_find
 
     name = _name(asked.root, fingerprint)
-    _tell(
-        asked, f"release {name}, and {STEPS} steps of training on its pin: made where they are not there yet"
-    )
+    _tell(asked, f"release {name}, and {STEPS} steps of training on its pin: made where they are not there yet")
     with show.shown(quiet=asked.json):
         released = release(asked.root, name)
         record, new = train_or_find(asked.root, name, STEPS, again=False)

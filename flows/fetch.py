@@ -75,7 +75,5 @@ def revision_of(root: Path, name: str) -> str:
     except GitError:
         found = git(root, "log", "-1", "--diff-filter=A", "--format=%H", "--", f"{FOLDER}/{name}.json")
     if not found:
-        raise GitError(
-            f"no commit holds {FOLDER}/{name}.json", "fetch the branch it was released on: git fetch --tags"
-        )
+        raise GitError(f"no commit holds {FOLDER}/{name}.json", "fetch the branch it was released on: git fetch --tags")
     return found

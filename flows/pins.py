@@ -41,9 +41,7 @@ def lay_pin(root: Path, fingerprint: str, name: str | None, files: Files, source
         (staged / "pin.json").chmod(0o444)
         _replace(staged, pin)
     except OSError as error:
-        raise SpaceError(
-            f"cannot lay {pin}: {error.strerror}", "free some space or mend the rights"
-        ) from error
+        raise SpaceError(f"cannot lay {pin}: {error.strerror}", "free some space or mend the rights") from error
     finally:
         shutil.rmtree(staged, ignore_errors=True)
     return pin

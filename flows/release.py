@@ -133,9 +133,7 @@ def _identity(root: Path) -> None:
     try:
         git(root, "rev-parse", "--verify", "-q", "HEAD")
     except GitError:
-        raise GitError(
-            f"{root} has no git commit to name as its recipe", "git init, then commit params.yaml"
-        ) from None
+        raise GitError(f"{root} has no git commit to name as its recipe", "git init, then commit params.yaml") from None
     try:
         git(root, "-c", "user.useConfigOnly=true", "var", "GIT_COMMITTER_IDENT")
     except GitError:

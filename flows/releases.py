@@ -22,9 +22,7 @@ Record = dict[str, Any]
 def check_name(name: str) -> str:
     """`name` where it can be a file name and a git tag; raises ParamsError."""
     if not NAME.fullmatch(name) or ".." in name or name.endswith((".", ".lock")):
-        raise ParamsError(
-            f"{name!r} cannot name a release", "use letters, digits, dots and dashes, as corpus-1"
-        )
+        raise ParamsError(f"{name!r} cannot name a release", "use letters, digits, dots and dashes, as corpus-1")
     return name
 
 
@@ -44,18 +42,14 @@ def read(root: Path, name: str) -> Record | None:
         record = json.loads(path.read_text(encoding="utf-8"))
         return {"fingerprint": record["fingerprint"], "created": record["created"], **record}
     except (ValueError, KeyError, TypeError):
-        raise ParamsError(
-            f"{path} is no release", f"restore it: git checkout -- {FOLDER}/{name}.json"
-        ) from None
+        raise ParamsError(f"{path} is no release", f"restore it: git checkout -- {FOLDER}/{name}.json") from None
 
 
 def all_of(root: Path) -> list[Record]:
     """Every release, oldest first."""
     names = sorted(path.stem for path in (root / FOLDER).glob("*.json"))
     found = (read(root, name) for name in names)
-    return sorted(
-        (record for record in found if record), key=lambda record: (record["created"], record["name"])
-    )
+    return sorted((record for record in found if record), key=lambda record: (record["created"], record["name"]))
 
 
 def newest(root: Path) -> Record | None:

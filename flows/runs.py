@@ -36,10 +36,7 @@ class Plan:
     @property
     def complete(self) -> bool:
         """Whether the run reached its last step."""
-        return (
-            bool(self.record)
-            and self.record["position"] == self.section["steps"] * self.section["batch_size"]
-        )
+        return bool(self.record) and self.record["position"] == self.section["steps"] * self.section["batch_size"]
 
     @property
     def begun(self) -> bool:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flows.releases import refuse_rewritten_past
 from tasks.errors import ParamsError
 from tasks.pipeline import STEPS
+from tasks.project import Project
 
 
 def steps_until(until: str | None) -> list[str]:
@@ -26,3 +28,14 @@ def known(names: Sequence[str]) -> list[str]:
         if name not in STEPS:
             raise ParamsError(f"{name} is no step", f"the steps are: {', '.join(STEPS)}")
     return list(names)
+
+
+def check_request(project: Project, until: str | None, force: Sequence[str]) -> None:
+    """Refuse what cannot end well before anything starts: a step's name, a section of params.yaml, the schedule.
+
+    An hour of ingest should not end at a misspelt key of mix. Raises ParamsError.
+    """
+    known(force)
+    for name in steps_until(until):
+        project.params(STEPS[name])
+    refuse_rewritten_past(project.root, project.section("mix"))

@@ -88,9 +88,7 @@ def shown(quiet: bool = False) -> Iterator[Watch]:
         return
     console = side_console()
     columns = (TextColumn("{task.description:>14}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn())
-    drawn = Progress(
-        *columns, TextColumn("{task.fields[note]}"), console=console, disable=not console.is_terminal
-    )
+    drawn = Progress(*columns, TextColumn("{task.fields[note]}"), console=console, disable=not console.is_terminal)
     with drawn, watched_by(bars := Bars(drawn)):
         yield bars
 
@@ -106,9 +104,7 @@ def waiting(text: str, quiet: bool = False) -> Iterator[None]:
         yield
 
 
-def table(
-    title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], right: Sequence[str] = ()
-) -> None:
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], right: Sequence[str] = ()) -> None:
     """A table on standard output; columns named in `right` hold numbers."""
     drawn = Table(title=title, title_justify="left", header_style="bold")
     for column in columns:
@@ -130,8 +126,7 @@ def line(text: str) -> None:
 def funnel(rows: Sequence[dict[str, Any]]) -> None:
     """The funnel: a line a step, reasons in order of size."""
     shown_rows = [
-        (row["step"], row["unit"], row["came"], row["kept"], row["dropped"], _reasons(row["reasons"]))
-        for row in rows
+        (row["step"], row["unit"], row["came"], row["kept"], row["dropped"], _reasons(row["reasons"])) for row in rows
     ]
     numbers = ("came", "kept", "dropped")
     table("Funnel", ("step", "unit", *numbers, "reasons"), shown_rows, right=numbers)
@@ -170,9 +165,7 @@ def run(record: dict[str, Any], new: bool) -> None:
 def losses(points: Sequence[Sequence[float]], shown_points: int = 6) -> str:
     """A few of [[step, loss], ...], evenly spread, first and last among them."""
     last = len(points) - 1
-    chosen = (
-        sorted({round(last * place / (shown_points - 1)) for place in range(shown_points)}) if points else []
-    )
+    chosen = sorted({round(last * place / (shown_points - 1)) for place in range(shown_points)}) if points else []
     return " → ".join(f"{points[index][1]:.3f} (step {points[index][0]})" for index in chosen)
 
 

@@ -71,9 +71,7 @@ def verified_artifacts(project: Project) -> list[dict[str, Any]]:
         if manifest is None:
             continue
         for mismatch in manifest.verify(project.artifact(step)):
-            raise IntegrityError(
-                f"{project.tree}/{step}/{mismatch}", f"make it anew: gristmill build --force {step}"
-            )
+            raise IntegrityError(f"{project.tree}/{step}/{mismatch}", f"make it anew: gristmill build --force {step}")
         rows.append(
             {
                 "step": step,

@@ -45,9 +45,7 @@ def dvc(root: Path, *words: str) -> str:
         if not (tries_left and any(sign in said for sign in BUSY_SIGNS)):
             break
         time.sleep(BUSY_SECONDS)
-    raise DvcError(
-        f"dvc {words[0]} failed: {_reason(said)}", f"run `dvc {' '.join(words)}` to see all it says"
-    )
+    raise DvcError(f"dvc {words[0]} failed: {_reason(said)}", f"run `dvc {' '.join(words)}` to see all it says")
 
 
 def has_dvc(root: Path) -> bool:
@@ -86,9 +84,7 @@ def git(root: Path, *words: str) -> str:
 
 def _run(root: Path, words: list[str]) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(
-            words, cwd=root, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-        )
+        return subprocess.run(words, cwd=root, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     except FileNotFoundError:
         raise GitError(f"{words[0]} is not installed", "install it and run again") from None
 

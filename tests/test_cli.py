@@ -44,9 +44,7 @@ def test_help_is_quick_and_imports_nothing_heavy():
         "names = sorted(name for name in sys.modules if '.' not in name);"
         "print(json.dumps([time.process_time(), names]), file=sys.stderr)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=HOUSE, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=HOUSE, capture_output=True, text=True, check=True)
     seconds, modules = json.loads(done.stderr)
     assert seconds < 1.0
     assert not HEAVY & set(modules)
@@ -150,9 +148,7 @@ def test_what_a_killed_process_started_is_ended():
         "child = subprocess.Popen(['sleep', '100']); print(os.environ['GRISTMILL_GUARDED_BY'], flush=True);"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
-    killed = subprocess.run(
-        [sys.executable, "-c", script], cwd=HOUSE, capture_output=True, text=True, check=False
-    )
+    killed = subprocess.run([sys.executable, "-c", script], cwd=HOUSE, capture_output=True, text=True, check=False)
     assert killed.returncode == -9
     token = killed.stdout.strip()
     deadline = time.monotonic() + 20

@@ -58,9 +58,7 @@ def test_dvc_is_set_to_keep_still_and_never_to_hardlink():
 
 def test_importing_flows_turns_every_analytics_off():
     clean = {name: value for name, value in os.environ.items() if name not in environment.SWITCHES}
-    script = (
-        "import os, json, flows; print(json.dumps({n: os.environ[n] for n in flows.environment.SWITCHES}))"
-    )
+    script = "import os, json, flows; print(json.dumps({n: os.environ[n] for n in flows.environment.SWITCHES}))"
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=HOUSE, env=clean, capture_output=True, text=True, check=True
     )
@@ -102,12 +100,8 @@ def test_dvc_lock_is_no_staler_than_params_and_code():
     params = yaml.safe_load((HOUSE / "params.yaml").read_text(encoding="utf-8"))
     code = code_digests()
     for step in STEPS:
-        assert lock[step]["params"]["params.yaml"] == {step: params[step]}, (
-            f"{step}: run dvc repro, commit dvc.lock"
-        )
-        assert lock[step]["params"]["data/code.json"] == {step: code[step]}, (
-            f"{step}: run dvc repro, commit dvc.lock"
-        )
+        assert lock[step]["params"]["params.yaml"] == {step: params[step]}, f"{step}: run dvc repro, commit dvc.lock"
+        assert lock[step]["params"]["data/code.json"] == {step: code[step]}, f"{step}: run dvc repro, commit dvc.lock"
 
 
 def test_deployments_are_two_in_utc_without_any_path_of_a_machine():

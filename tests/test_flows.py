@@ -70,9 +70,7 @@ class House:
 
     def stands(self, step, project):
         manifest = Manifest.read(project.artifact(step))
-        return bool(
-            manifest and manifest.recipe == self.recipe(step) and self.judged.get(step) == self.limits[step]
-        )
+        return bool(manifest and manifest.recipe == self.recipe(step) and self.judged.get(step) == self.limits[step])
 
     def perform(self, step, project, *, workers, force, progress):
         assert holder(project.state)["pid"] == os.getpid()
@@ -106,6 +104,7 @@ def house(tmp_path, monkeypatch):
     monkeypatch.setattr(building, "recipe_key", house.recipe_key)
     monkeypatch.setattr(building, "stands", house.stands)
     monkeypatch.setattr(building, "write_sources", lambda project: None)
+    monkeypatch.setattr(Project, "params", lambda project, step: None)
     monkeypatch.setattr(building, "make_step", building.make_step.with_options(retry_delay_seconds=0))
     monkeypatch.setattr(building.versioning, "has_dvc", lambda root: True)
     monkeypatch.setattr(building.versioning, "commit_outs", house.commit)

@@ -87,9 +87,7 @@ def test_a_release_is_one_commit_a_tag_the_remote_and_a_pin(corpus):
     recipe = git(corpus, "rev-parse", "HEAD")
     made = release.release(corpus, "corpus-1")
     record = releases.read(corpus, "corpus-1")
-    assert made == Released(
-        "corpus-1", record["fingerprint"], git(corpus, "rev-parse", "HEAD"), made.pin, True
-    )
+    assert made == Released("corpus-1", record["fingerprint"], git(corpus, "rev-parse", "HEAD"), made.pin, True)
     assert git(corpus, "rev-parse", "HEAD~1") == recipe == record["git"]["revision"]
     assert git(corpus, "rev-parse", "corpus-1") == made.revision
     touched = git(corpus, "show", "--name-only", "--format=", "HEAD").split("\n")
@@ -174,15 +172,11 @@ def test_no_identity_no_remote_and_a_taken_tag_are_refused_before_anything(corpu
 
 def test_what_is_not_up_to_date_or_damaged_is_not_released(corpus, monkeypatch):
     (corpus / "data/shard/a/train/shard_00000.bin").write_text("two")
-    with pytest.raises(
-        IntegrityError, match=r"data/shard/a/train/shard_00000.bin: expected \w{64}, found \w{64}"
-    ):
+    with pytest.raises(IntegrityError, match=r"data/shard/a/train/shard_00000.bin: expected \w{64}, found \w{64}"):
         release.release(corpus, "corpus-1")
     stale = [{"step": "filter", "up_to_date": False, "why": ["min of too_short changed"]}]
     monkeypatch.setattr(release, "statuses", lambda project: stale)
-    with pytest.raises(
-        GristmillError, match=r"filter is not up to date: min of too_short changed; build first"
-    ):
+    with pytest.raises(GristmillError, match=r"filter is not up to date: min of too_short changed; build first"):
         release.release(corpus, "corpus-1")
 
 
@@ -216,9 +210,7 @@ def test_weights_may_change_from_the_last_stage_on_only(tmp_path):
     path.parent.mkdir()
     path.write_text(pretty({"name": "one", "fingerprint": "0", "created": "2026", "mix": then}))
     releases.refuse_rewritten_past(tmp_path, then)
-    releases.refuse_rewritten_past(
-        tmp_path, then | {"stages": [then["stages"][0], {"start": 9, "weights": {"b": 1}}]}
-    )
+    releases.refuse_rewritten_past(tmp_path, then | {"stages": [then["stages"][0], {"start": 9, "weights": {"b": 1}}]})
     for changed in (
         {"seed": 2},
         {"stages": then["stages"][1:]},

@@ -68,9 +68,7 @@ def stand(project: Project, step: str, folders: dict[str, dict[str, int]]) -> No
     home.mkdir(parents=True)
     entries = {
         folder: {
-            "a-0": Entry(
-                "0" * 64, "0" * 64, {f"{folder}/a": {"sha256": "0" * 64, "bytes": 10}}, 1, counts, ("a", 0)
-            )
+            "a-0": Entry("0" * 64, "0" * 64, {f"{folder}/a": {"sha256": "0" * 64, "bytes": 10}}, 1, counts, ("a", 0))
         }
         for folder, counts in folders.items()
     }
@@ -100,9 +98,7 @@ def test_tokenize_is_shown_what_came_to_it_and_dropped_itself(tmp_path):
     for step, folder in (("normalize", "text"), ("filter", "verdicts"), ("dedup", "verdicts")):
         stand(project, step, {folder: {"documents_in": 5, "documents_out": 5, "documents_kept": 5}})
     stand(project, "ingest", {"documents": {"documents_out": 5}})
-    stand(
-        project, "decontaminate", {"verdicts": {"documents_in": 5, "documents_kept": 4, "dropped|rule=qa": 1}}
-    )
+    stand(project, "decontaminate", {"verdicts": {"documents_in": 5, "documents_kept": 4, "dropped|rule=qa": 1}})
     own = {"dropped|rule=decontaminate:qa": 1, "dropped|rule=cut_short": 1}
     stand(project, "tokenize", {"tokens": {"documents_in": 5, "documents_kept": 3} | own})
     assert funnel(project)[-1] == Row("tokenize", "documents", 4, 3, 1, {"cut_short": 1})
