@@ -19,9 +19,7 @@ from tasks.errors import SourceError
 from tasks.ingest.containers import blocks
 from tasks.sources import FORMATS, format_of, walk
 
-OURS = frozenset(
-    ["data", "evaluation", "expectations", "pins", "releases", "reports", "runs", "small", "tokenizers"]
-)
+OURS = frozenset(["data", "evaluation", "expectations", "pins", "releases", "reports", "runs", "small", "tokenizers"])
 """Folders of a corpus that hold no sources; `gristmill init . --from .` passes over them."""
 
 
@@ -118,9 +116,7 @@ def _has_messages(path: Path, form: str) -> bool:
                 record = json.loads(line)
             except ValueError:
                 continue
-            return isinstance(record, list) or (
-                isinstance(record, dict) and record.get("messages") is not None
-            )
+            return isinstance(record, list) or (isinstance(record, dict) and record.get("messages") is not None)
     return False
 
 

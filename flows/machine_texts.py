@@ -86,9 +86,7 @@ def documentation(programs: dict[str, str]) -> Iterator[tuple[str, str]]:
 
 def packages() -> Iterator[tuple[str, str]]:
     """(path, text) of two files of JSON lines: descriptions and licences of installed distributions."""
-    found = {
-        _identity(item): item for item in metadata.distributions() if item.metadata["Name"] != "gristmill"
-    }
+    found = {_identity(item): item for item in metadata.distributions() if item.metadata["Name"] != "gristmill"}
     installed = [found[key] for key in sorted(found)]
     yield "descriptions.jsonl", _jsonl(_description(item) for item in installed)
     yield "licences.jsonl", _jsonl(record for item in installed for record in _licences(item))
@@ -129,9 +127,7 @@ def _docstrings(module: str, program: str) -> Iterator[str]:
     yield from _documented(module, tree)
 
 
-def _documented(
-    name: str, node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-) -> Iterator[str]:
+def _documented(name: str, node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
     text = ast.get_docstring(node)
     if text:
         yield f"{name}\n\n{text}"

@@ -51,9 +51,7 @@ SETTINGS = (
         "256",
         "What a laptop trains on in minutes. In earnest take 2048 or more.",
     ),
-    Setting(
-        "pack", "group_bytes", "1_048_576", "Several shards even of 20 MB. Above 10 GB take 268_435_456."
-    ),
+    Setting("pack", "group_bytes", "1_048_576", "Several shards even of 20 MB. Above 10 GB take 268_435_456."),
 )
 
 
@@ -116,9 +114,7 @@ def _section(text: str, name: str) -> tuple[int, int]:
 
 
 def _lacking(section: str, key: str) -> ParamsError:
-    return ParamsError(
-        f"the repository's params.yaml lacks {key} in {section}", "restore it: git checkout params.yaml"
-    )
+    return ParamsError(f"the repository's params.yaml lacks {key} in {section}", "restore it: git checkout params.yaml")
 
 
 def _sources(sources: Sequence[Found]) -> str:
@@ -158,8 +154,4 @@ def _plural(count: int, noun: str) -> str:
 
 
 def _scalar(text: str) -> str:
-    return (
-        text
-        if re.fullmatch(r"[A-Za-z0-9_./][A-Za-z0-9_./\-]*", text)
-        else json.dumps(text, ensure_ascii=False)
-    )
+    return text if re.fullmatch(r"[A-Za-z0-9_./][A-Za-z0-9_./\-]*", text) else json.dumps(text, ensure_ascii=False)

@@ -52,7 +52,9 @@ def _parser() -> argparse.ArgumentParser:
 def _say(report: Report) -> None:
     made = ", ".join(f"{folder} {count}" for folder, count in report.made.items() if count)
     carried = sum(report.carried.values())
-    print(f"{report.step}: {report.outcome}; made {made or 'nothing'}; carried over {carried}; {report.fingerprint[:16]}")
+    print(
+        f"{report.step}: {report.outcome}; made {made or 'nothing'}; carried over {carried}; {report.fingerprint[:16]}"
+    )
     for warning in report.warnings:
         print(f"{report.step}: warning: {warning}", file=sys.stderr)
 

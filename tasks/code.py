@@ -139,9 +139,14 @@ def _docstrings(source: str) -> Iterator[tuple[Place, Place]]:
     for node in ast.walk(ast.parse(source)):
         body = getattr(node, "body", None)
         for item in body if isinstance(body, list) else []:
-            if isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant) and isinstance(item.value.value, str):
-                yield _place(lines, item.lineno, item.col_offset), _place(
-                    lines, item.end_lineno or 0, item.end_col_offset or 0
+            if (
+                isinstance(item, ast.Expr)
+                and isinstance(item.value, ast.Constant)
+                and isinstance(item.value.value, str)
+            ):
+                yield (
+                    _place(lines, item.lineno, item.col_offset),
+                    _place(lines, item.end_lineno or 0, item.end_col_offset or 0),
                 )
 
 

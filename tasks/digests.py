@@ -47,13 +47,9 @@ class Digests:
         try:
             return {path: self._of(base / path, path, named) for path in paths}
         except PermissionError as error:
-            raise SourceError(
-                f"{named} cannot be read: {error.filename}", "give the right to read it"
-            ) from error
+            raise SourceError(f"{named} cannot be read: {error.filename}", "give the right to read it") from error
         except FileNotFoundError as error:
-            raise SourceError(
-                f"{named} changes while it is read: {error.filename}", "wait for its writer"
-            ) from error
+            raise SourceError(f"{named} changes while it is read: {error.filename}", "wait for its writer") from error
 
     def _of(self, file: Path, path: str, named: str) -> dict[str, Any]:
         stamp = _stamp(file)

@@ -112,9 +112,7 @@ class SentencePiece:
             self._mark is not None
             and len(self._encode(["\n"])[0]) == 1
             and not any(ACROSS.search(piece) for piece in pieces)
-            and all(
-                score == int(score) for score in scores
-            )  # ranks of merges; a unigram model has logarithms
+            and all(score == int(score) for score in scores)  # ranks of merges; a unigram model has logarithms
             and self._processor.normalize(PLAIN) == PLAIN.replace(" ", SPACE_MARK)
         )
 

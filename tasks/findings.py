@@ -104,10 +104,7 @@ def _fault(result: Any) -> str | None:
         return "Great Expectations gave no result for it"
     info = result.exception_info or {}
     raised = [info] if "raised_exception" in info else list(info.values())
-    return (
-        "; ".join(sorted({str(item["exception_message"]) for item in raised if item["raised_exception"]}))
-        or None
-    )
+    return "; ".join(sorted({str(item["exception_message"]) for item in raised if item["raised_exception"]})) or None
 
 
 def _looked(expected: Expected, result: Any, subject: Subject) -> bool:
@@ -121,9 +118,7 @@ def _empty(expected: Expected, subject: Subject) -> Iterator[Finding]:
     if measure is not None and subject.totals.get(measure) == 0:
         return
     rows = len(subject.where[expected.condition])
-    reason = (
-        f"all {rows} values are null" if rows else f"none of {len(subject.frame)} rows fulfils its condition"
-    )
+    reason = f"all {rows} values are null" if rows else f"none of {len(subject.frame)} rows fulfils its condition"
     yield Finding(True, f"{title(expected)} tested nothing: {reason}")
 
 
@@ -136,9 +131,7 @@ def _idle(expected: Expected, subject: Subject) -> Iterator[Finding]:
     rows = len(subject.where[expected.condition])
     nulls = rows - subject.tested(expected)
     if 0 < nulls < rows and not _limited(expected, subject):
-        yield Finding(
-            False, f"{title(expected)} skipped {nulls} nulls of {rows} values; no {NULL_LIMIT} limits them"
-        )
+        yield Finding(False, f"{title(expected)} skipped {nulls} nulls of {rows} values; no {NULL_LIMIT} limits them")
 
 
 def _limited(expected: Expected, subject: Subject) -> bool:

@@ -1,8 +1,8 @@
 """Who builds now: one lock a project, .gristmill/lock, so that two builds never write one artifact tree.
 
-The lock is a flock on the file, which the kernel drops when its holder dies, kill -9 included. The file's text names the
-holder for people: host, pid, when it started and when it last said it was alive. On a shared file system a flock may not
-reach other hosts, so a record of another host is believed until somebody removes it with `gristmill unlock`.
+The lock is a flock on the file, which the kernel drops when its holder dies, kill -9 included. The file's text names
+the holder for people: host, pid, when it started and when it last said it was alive. On a shared file system a flock
+may not reach other hosts, so a record of another host is believed until somebody removes it with `gristmill unlock`.
 """
 
 from __future__ import annotations

@@ -179,7 +179,7 @@ def _call(job: Job) -> Iterator[tuple[str, Made]]:
 
 def _write(job: Job, home: Path, name: str, made: Made) -> dict[str, Any]:
     folder, _, unit = name.partition("/")
-    stem = f"{folder}-{len(os.listdir(home))}"
+    stem = f"{folder}-{len(list(home.iterdir()))}"
     schema = _schema(job.function, folder)
     files = {f"{stem}{suffix}": _put(home / f"{stem}{suffix}", made.files[suffix], schema) for suffix in made.files}
     table = made.files.get(".parquet")

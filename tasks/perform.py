@@ -118,9 +118,7 @@ def _built(build: Build, workers: int, cluster: str | None, force: bool, progres
     write_report(build.project, manifest)
     shutil.rmtree(build.staging, ignore_errors=True)
     counts = totals(manifest)
-    return Report(
-        build.step.name, manifest.fingerprint, manifest.content, "built", made, carried, counts, warnings
-    )
+    return Report(build.step.name, manifest.fingerprint, manifest.content, "built", made, carried, counts, warnings)
 
 
 def _sources_unchanged(build: Build) -> None:

@@ -1,7 +1,7 @@
 """Publishing: a staged folder takes the place of the standing artifact whole, or not at all; and stamps of what stands.
 
-The exchange is one renameat2(RENAME_EXCHANGE). Where the file system refuses it (or nothing stands yet) it is one or two
-plain renames under a journal, which `recover` finishes at the next start. A stamp notes size, mtime_ns and inode of
+The exchange is one renameat2(RENAME_EXCHANGE). Where the file system refuses it (or nothing stands yet) it is one or
+two plain renames under a journal, which `recover` finishes at the next start. A stamp notes size, mtime_ns and inode of
 every file of an artifact: as long as they hold, the files are those whose digests the manifest names.
 """
 

@@ -79,9 +79,7 @@ def scan(project: Project) -> dict[str, Any]:
     skipped: dict[str, dict[str, int]] = {}
     found = {
         "sources": {item["name"]: _source(project, item, digests, skipped) for item in sources},
-        "sets": {
-            item["name"]: _set(project, item, digests) for item in _named(recipe, "decontaminate", "sets")
-        },
+        "sets": {item["name"]: _set(project, item, digests) for item in _named(recipe, "decontaminate", "sets")},
         "tokenizers": _tokenizer(project, recipe, digests),
         "skipped": skipped,
         "versions": versions(),
@@ -110,9 +108,7 @@ def walk(root: Path, named: str) -> Iterator[str]:
     for folder, folders, files in os.walk(root, onerror=_unreadable(named)):
         here = Path(folder)
         folders[:] = sorted(name for name in folders if _wanted(here / name, root, named))
-        paths += [
-            (here / name).relative_to(root).as_posix() for name in files if _wanted(here / name, root, named)
-        ]
+        paths += [(here / name).relative_to(root).as_posix() for name in files if _wanted(here / name, root, named)]
     return iter(sorted(paths))
 
 
@@ -122,17 +118,13 @@ def _wanted(path: Path, root: Path, named: str) -> bool:
     try:
         path.name.encode()
     except UnicodeEncodeError:
-        raise SourceError(
-            f"{named} holds a file whose name is not UTF-8: {path.name!a}", "rename it"
-        ) from None
+        raise SourceError(f"{named} holds a file whose name is not UTF-8: {path.name!a}", "rename it") from None
     if not path.is_symlink():
         return path.is_dir() or path.is_file()
     try:
         target = path.resolve(strict=True)
     except (OSError, RuntimeError) as error:
-        raise SourceError(
-            f"{named} holds {path.relative_to(root)}, a link to nothing", "remove it"
-        ) from error
+        raise SourceError(f"{named} holds {path.relative_to(root)}, a link to nothing", "remove it") from error
     if not target.is_relative_to(root):
         raise SourceError(
             f"{named} holds {path.relative_to(root)}, a link out of the source",
@@ -141,9 +133,7 @@ def _wanted(path: Path, root: Path, named: str) -> bool:
     return False
 
 
-def _source(
-    project: Project, item: Mapping[str, Any], digests: Digests, skipped: dict[str, Any]
-) -> dict[str, Any]:
+def _source(project: Project, item: Mapping[str, Any], digests: Digests, skipped: dict[str, Any]) -> dict[str, Any]:
     named = f"source {item['name']}"
     root = _standing(project, item, named)
     kind = str(item.get("kind"))
@@ -166,9 +156,7 @@ def _set(project: Project, item: Mapping[str, Any], digests: Digests) -> dict[st
     root = _standing(project, item, named)
     paths = list(walk(root, named))
     if not paths:
-        raise SourceError(
-            f"{named} has no file in {item['path']}", "put its files there, or take it out of the sets"
-        )
+        raise SourceError(f"{named} has no file in {item['path']}", "put its files there, or take it out of the sets")
     return {"files": digests.of_files(root, paths, named)}
 
 
@@ -196,9 +184,7 @@ def _standing(project: Project, item: Mapping[str, Any], named: str) -> Path:
         and plain.is_relative_to(project.root.resolve())
         and not path.is_relative_to(project.root.resolve())
     ):
-        raise SourceError(
-            f"{named}'s path {item['path']} is a link out of the project", "name what it leads to"
-        )
+        raise SourceError(f"{named}'s path {item['path']} is a link out of the project", "name what it leads to")
     return path
 
 
@@ -207,40 +193,29 @@ def _apart(project: Project, sources: list[dict[str, Any]]) -> None:
     places = sorted((place(project.root, item["path"]).parts, item["name"]) for item in sources)
     for (one, first), (other, second) in pairwise(places):
         if other[: len(one)] == one:
-            raise SourceError(
-                f"sources {first} and {second} overlap", "give each a folder of its own in params.yaml"
-            )
+            raise SourceError(f"sources {first} and {second} overlap", "give each a folder of its own in params.yaml")
     data = project.data.resolve().parts
     for parts, name in places:
         if data[: len(parts)] == parts or parts[: len(data)] == data:
-            raise SourceError(
-                f"source {name} overlaps {project.tree}/, which builds write", "name another folder"
-            )
+            raise SourceError(f"source {name} overlaps {project.tree}/, which builds write", "name another folder")
 
 
 def _named(recipe: Mapping[str, Any], section: str, key: str) -> list[dict[str, Any]]:
     """The items of a list in params.yaml that have a name and a path."""
     items = (recipe.get(section) or {}).get(key) or []
     names = [
-        item.get("name") if isinstance(item, dict) and isinstance(item.get("path"), str) else None
-        for item in items
+        item.get("name") if isinstance(item, dict) and isinstance(item.get("path"), str) else None for item in items
     ]
     if not all(isinstance(name, str) for name in names):
-        raise ParamsError(
-            f"params.yaml: {section}.{key} has an item without name and path", "give it both, as text"
-        )
+        raise ParamsError(f"params.yaml: {section}.{key} has an item without name and path", "give it both, as text")
     doubled = [name for name, count in Counter(names).items() if count > 1]
     if doubled:
-        raise ParamsError(
-            f"params.yaml: {section}.{key} names {doubled[0]} twice", "give each a name of its own"
-        )
+        raise ParamsError(f"params.yaml: {section}.{key} names {doubled[0]} twice", "give each a name of its own")
     return list(items)
 
 
 def _unreadable(named: str) -> Any:
     def fail(error: OSError) -> None:
-        raise SourceError(
-            f"{named} cannot be read: {error.strerror}: {error.filename}", "give the right to read it"
-        )
+        raise SourceError(f"{named} cannot be read: {error.strerror}: {error.filename}", "give the right to read it")
 
     return fail

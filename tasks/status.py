@@ -118,7 +118,9 @@ def _same(build: Build, folder: Folder, old: str) -> bool:
     manifest: Manifest | None = build.standing
     had = manifest.recipe["folders"].get(folder.name, {}) if manifest else {}
     had = {kind: had.get(kind) for kind in ("code", "params", "versions")}
-    return had == json.loads(canonical(build.ingredients[folder.name])) or old == setting(build.ingredients[folder.name], {})
+    return had == json.loads(canonical(build.ingredients[folder.name])) or old == setting(
+        build.ingredients[folder.name], {}
+    )
 
 
 def _forecast_ingest(build: Build, folder: Folder) -> tuple[int, int]:

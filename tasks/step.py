@@ -143,8 +143,7 @@ def each_part(plan: Plan, folder: Folder) -> list[Unit]:
     """One unit for each part of the first folder read: the aligned plan of every part-wise folder."""
     first = plan.entries(folder.reads[0])
     return [
-        Unit(name, tuple((read, name) for read in folder.reads), origin=entry.origin)
-        for name, entry in first.items()
+        Unit(name, tuple((read, name) for read in folder.reads), origin=entry.origin) for name, entry in first.items()
     ]
 
 
@@ -165,8 +164,8 @@ class Folder:
         set per part (dedup's verdicts).
     reads: input folders as "step/folder"; this step's own earlier folders likewise.
     shapes: names of the fields of the step's params that shape these bytes.
-    versions: distributions whose version shapes these bytes, as ("sentencepiece",); "unicodedata" for Python's tables of
-        characters.
+    versions: distributions whose version shapes these bytes, as ("sentencepiece",); "unicodedata" for Python's
+        tables of characters.
     plan: how the folder is cut into units.
     place: where a unit's files lie inside the artifact.
     also: with spread=True, further folders written by the same function; its items are then named "folder/unit".

@@ -44,10 +44,7 @@ def reasons(tables: Tables, unit: str) -> list[str | None]:
                 f"build {step} again with --force",
             )
         judged = zip(found, *(table[name].to_pylist() for name in ("verdict", "rule")), strict=True)
-        found = [
-            _reason(step, unit, row, before, verdict, rule)
-            for row, (before, verdict, rule) in enumerate(judged)
-        ]
+        found = [_reason(step, unit, row, before, verdict, rule) for row, (before, verdict, rule) in enumerate(judged)]
     return found or []
 
 

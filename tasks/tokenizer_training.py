@@ -74,9 +74,7 @@ def trained(name: str, texts: Iterable[str], recipe: Recipe, seen: Seen) -> byte
     model = io.BytesIO()
     first = next(lines, None)
     if first is None:
-        raise seen.fault or TokenizerError(
-            f"no text to train tokenizer {name} on", "build decontaminate first"
-        )
+        raise seen.fault or TokenizerError(f"no text to train tokenizer {name} on", "build decontaminate first")
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=_with(first, lines),

@@ -89,8 +89,7 @@ def load(folder: Path) -> SentencePiece:
         if expected != found:
             raise TokenizerError(
                 f"tokenizers/{folder.name}: {what} is {expected} in its card, but {found} in its model",
-                "restore both files, or the version of the library that made the card: "
-                + json.dumps(card["library"]),
+                "restore both files, or the version of the library that made the card: " + json.dumps(card["library"]),
             )
     return tokenizer
 
@@ -142,9 +141,7 @@ def _kept(corpus: Corpus, unit: str, seed: int, validation: float, test: float) 
     sizes = pc.binary_length(table["text"]).to_pylist()
     rows = zip(reasons(corpus, unit), splits(shas, seed, validation, test), shas, sizes, strict=True)
     return {
-        row: (sha, size)
-        for row, (reason, split, sha, size) in enumerate(rows)
-        if reason is None and split == TRAIN
+        row: (sha, size) for row, (reason, split, sha, size) in enumerate(rows) if reason is None and split == TRAIN
     }
 
 
@@ -160,13 +157,9 @@ def _last_chosen(rows: Iterable[tuple[str, int]], limit: int) -> str:
 
 def _free(name: str, root: Path) -> None:
     if not NAME.fullmatch(name):
-        raise ParamsError(
-            f"{name!r} is no name for a tokenizer", "use a to z, 0 to 9, and . _ - after the first"
-        )
+        raise ParamsError(f"{name!r} is no name for a tokenizer", "use a to z, 0 to 9, and . _ - after the first")
     if (root / FOLDER / name).exists():
-        raise TokenizerError(
-            f"tokenizers/{name} is there already", "choose another name, or remove it by hand"
-        )
+        raise TokenizerError(f"tokenizers/{name} is there already", "choose another name, or remove it by hand")
 
 
 def _lay(name: str, model: bytes, root: Path, recipe: Any, seen: Any) -> dict[str, Any]:

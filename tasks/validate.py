@@ -56,14 +56,10 @@ def validate(step: Step, artifact: Artifact, suite_file: Path, docs: Path | None
     name = name_of(suite_file)
     with _quiet():
         subjects = _subjects(step, artifact, suite, sample)
-        findings = [
-            Finding(True, text) for text in unknown_signals(artifact.params, sample.rows.column_names)
-        ]
+        findings = [Finding(True, text) for text in unknown_signals(artifact.params, sample.rows.column_names)]
         for subject in subjects:
             findings += _examine(step.name, subject, name, docs)
-    failures = [
-        f"{name}: {item.sentence}; correct the data or loosen {name}" for item in findings if item.critical
-    ]
+    failures = [f"{name}: {item.sentence}; correct the data or loosen {name}" for item in findings if item.critical]
     notes = [f"{name}: {item.sentence}" for item in findings if not item.critical]
     return Validation(not failures, failures, notes, _tested(subjects, sample))
 
@@ -87,9 +83,7 @@ def _subjects(step: Step, artifact: Artifact, suite: Suite, sample: Sample) -> l
     """The two tables with the columns that the suite asks for, and names for their rows."""
     table = profile_table(step, artifact, suite)
     totals = {name: table[name][0].as_py() for name in table.column_names[2:]}
-    members = [
-        f"{row['dimension']} {row['member']}" for row in table.select(["dimension", "member"]).to_pylist()
-    ]
+    members = [f"{row['dimension']} {row['member']}" for row in table.select(["dimension", "member"]).to_pylist()]
     profile = with_visible(table, suite.visible("profile"))
     rows = with_visible(sample.rows, suite.visible("rows"))
     seen, there = sample.rows.num_rows, sample.total
@@ -103,9 +97,7 @@ def _subjects(step: Step, artifact: Artifact, suite: Suite, sample: Sample) -> l
 def _examine(step: str, subject: Subject, suite: str, docs: Path | None) -> Iterator[Finding]:
     """Every finding about one table, in the suite's order; its page of Data Docs on the way."""
     if not subject.table.num_rows:
-        yield Finding(
-            True, f"{subject.name} has no rows: {len(subject.expected)} expectations tested nothing"
-        )
+        yield Finding(True, f"{subject.name} has no rows: {len(subject.expected)} expectations tested nothing")
         return
     _try_conditions(subject, suite)
     known = {number: item for number, item in enumerate(subject.expected) if not subject.absent(item)}

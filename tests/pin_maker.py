@@ -19,9 +19,7 @@ EOS = 2
 def write_shard(folder: Path, name: str, documents: list[list[int]], width: int, dtype: str) -> Shard:
     """Sequences of `width` + 1 ids, neighbours sharing one; the last may be short, down to two ids."""
     folder.mkdir(parents=True, exist_ok=True)
-    flat = np.array(
-        [token for document in documents for token in document], np.dtype(dtype).newbyteorder("<")
-    )
+    flat = np.array([token for document in documents for token in document], np.dtype(dtype).newbyteorder("<"))
     flat.tofile(folder / f"{name}.bin")
     sizes = np.array([len(document) for document in documents])
     (folder / f"{name}.idx").write_bytes(index_bytes(sizes, flat.dtype))
@@ -56,9 +54,7 @@ def lay_pin(
             sources.setdefault(source, {})[split] = Split(folder_content(digests), *counts, tuple(made))
     trained = sources_to_train(sources)
     laid = lay_stages(stages or [(0, dict.fromkeys(trained, 1))], period, trained)
-    schedule = Schedule(
-        width, vocab_size, dtype, EOS, {"name": "t", "sha256": "0"}, seed, period, sources, laid
-    )
+    schedule = Schedule(width, vocab_size, dtype, EOS, {"name": "t", "sha256": "0"}, seed, period, sources, laid)
     (folder / "mix").mkdir(parents=True)
     (folder / "mix" / "mixture.json").write_bytes(schedule.to_bytes())
     write_pin_json(folder, name)

@@ -8,11 +8,10 @@ from pathlib import Path
 import yaml
 
 ROOT = Path(__file__).parent.parent
-WORDS = (
-    "the mill stands by the river and grinds grain into flour while water turns its wheel slowly "
-    "a miller listens for stones that run dry because dry stones burn meal before anyone smells it "
-    "carts come down from the hills in autumn with barley oats rye and sometimes news of other valleys"
-).split()
+STORY = """the mill stands by the river and grinds grain into flour while water turns its wheel slowly
+a miller listens for stones that run dry because dry stones burn meal before anyone smells it carts
+come down from the hills in autumn with barley oats rye and sometimes news of other valleys"""
+WORDS = STORY.split()
 
 
 def sentence(chance, words=14):
@@ -28,7 +27,9 @@ def lay_corpus(root: Path, shuffled: random.Random | None = None) -> None:
     chance = random.Random(11)
     files = {f"prose/{number:02}.txt": paragraph(chance, 10) for number in range(24)}
     files |= {f"code/{number:02}.py": _program(chance, number) for number in range(12)}
-    pages = [{"text": paragraph(chance, chance.randint(4, 12)), "url": f"https://a.example/{number}"} for number in range(50)]
+    pages = [
+        {"text": paragraph(chance, chance.randint(4, 12)), "url": f"https://a.example/{number}"} for number in range(50)
+    ]
     pages += [pages[3], {"text": pages[4]["text"] + " Once more."}, {"text": "tiny"}, {"title": "no text"}]
     question = paragraph(chance, 2)
     pages.append({"text": f"{paragraph(chance, 3)} {question} {paragraph(chance, 3)}"})

@@ -103,9 +103,7 @@ SOUND = {
         {"sets": named("exam")},
         documents(verdict=("cut", "drop"), rule="exam", item="3:question", grams=4),
         {
-            "certificate": counts(
-                "certificate", items__set__exam=9, items_matched__set__exam=1, documents_dropped=2
-            ),
+            "certificate": counts("certificate", items__set__exam=9, items_matched__set__exam=1, documents_dropped=2),
             "verdicts": counts(CODE, WEB, documents_in=100, documents_dropped=1, documents_cut=1),
         },
     ),
@@ -122,11 +120,7 @@ SOUND = {
             bytes=(71, 0),
             unknown=0,
         ),
-        {
-            "tokens": counts(
-                CODE, WEB, **FLOW, characters_in=700, characters_kept=630, bytes=640, tokens=200, unknown=0
-            )
-        },
+        {"tokens": counts(CODE, WEB, **FLOW, characters_in=700, characters_kept=630, bytes=640, tokens=200, unknown=0)},
     ),
     "pack": (
         ("splits", "pieces", "sequences"),

@@ -62,9 +62,7 @@ def test_refuses_arrays_of_two_lengths():
 @given(SMALL, st.integers(1, 60))
 def test_minima_are_those_of_the_rule(units, window):
     sizes, digests = arrays(units)
-    assert local_minima(np.cumsum(sizes.astype(np.int64)), digests, window).tolist() == by_the_words(
-        units, window
-    )
+    assert local_minima(np.cumsum(sizes.astype(np.int64)), digests, window).tolist() == by_the_words(units, window)
 
 
 @given(SMALL, st.integers(1, 40), st.integers(1, 40))

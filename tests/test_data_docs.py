@@ -28,9 +28,7 @@ def test_data_docs_are_escaped_and_ask_nobody(tmp_path):
         assert "<script" not in page and "<link" not in page
         assert 'src="http' not in page and "url('http" not in page
     index = (docs / "index.html").read_text()
-    assert (
-        "filter/profile: all expectations hold" in index and "filter/rows: expectations are broken" in index
-    )
+    assert "filter/profile: all expectations hold" in index and "filter/rows: expectations are broken" in index
 
 
 ASKS = """

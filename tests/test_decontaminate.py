@@ -35,9 +35,7 @@ SECTION = yaml.safe_load((ROOT / "params.d/decontaminate.yaml").read_text())["de
 
 
 def params_with(**changes):
-    return checked(
-        DecontaminateParams, "decontaminate", {**SECTION, "removed_share_max": {"*": 1.0}, **changes}
-    )
+    return checked(DecontaminateParams, "decontaminate", {**SECTION, "removed_share_max": {"*": 1.0}, **changes})
 
 
 class Plan:
@@ -55,9 +53,7 @@ class Plan:
             path = self.root / one.path
             files = sorted(path.iterdir()) if path.is_dir() else [path]
             found[one.name] = {
-                "files": {
-                    f.name: {"sha256": hashlib.sha256(f.read_bytes()).hexdigest(), "bytes": 0} for f in files
-                }
+                "files": {f.name: {"sha256": hashlib.sha256(f.read_bytes()).hexdigest(), "bytes": 0} for f in files}
             }
         return {"sets": found}
 
@@ -78,15 +74,11 @@ class Result:
             ("cuts", cut, CUTS),
         ):
             for name in ["boilerplate"] if folder == "boilerplate" else parts:
-                made = function(
-                    MemoryReads(name, self.tables, spec=unit.spec, paths=dict(unit.files)), params
-                )
+                made = function(MemoryReads(name, self.tables, spec=unit.spec, paths=dict(unit.files)), params)
                 self.tables[f"decontaminate/{folder}", name] = made.files[".parquet"].cast(schema)
                 self.sums.setdefault(f"decontaminate/{folder}", {})[name] = made.counts
         (unit,) = plan_certificate(plan, STEP.folders[4])
-        made = certify(
-            MemoryReads("certificate", self.tables, spec=unit.spec, paths=dict(unit.files)), params
-        )
+        made = certify(MemoryReads("certificate", self.tables, spec=unit.spec, paths=dict(unit.files)), params)
         self.raw = made.files[".json"]
         self.certificate = json.loads(self.raw)
 
@@ -274,9 +266,7 @@ def test_what_is_gone_stays_gone_and_is_not_in_the_certificate(tmp_path):
     assert result.verdicts() == ["gone", "drop", "keep"]
     assert len(result.lines("decontaminate/matches")) == 2, "matches cover all rows"
     assert result.certificate["documents_in"] == 2 and result.certificate["documents_matched"] == 1
-    assert (
-        result.total("verdicts", "documents_in") == 2 and result.total("verdicts", "dropped|rule=evals") == 1
-    )
+    assert result.total("verdicts", "documents_in") == 2 and result.total("verdicts", "dropped|rule=evals") == 1
 
 
 def test_no_rows_no_sets_and_all_gone(tmp_path):
@@ -468,9 +458,7 @@ def lines_of(path):
 
 def against(folder, name, documents):
     sets = [{"name": "evals", "path": name, "fields": ["question"]}]
-    return Result(
-        shared(folder), {"web-0": [(d["text"], "web", True) for d in documents]}, params_with(sets=sets)
-    )
+    return Result(shared(folder), {"web-0": [(d["text"], "web", True) for d in documents]}, params_with(sets=sets))
 
 
 def test_case_59_boilerplate():
@@ -520,9 +508,7 @@ def test_planted_documents(tmp_path):
     documents = lines_of("corpora/eval/planted/docs.jsonl")
     with shared("corpora/eval/planted/truth.tsv").open(encoding="utf-8", newline="") as file:
         truth = {line["doc_id"]: line for line in csv.DictReader(file, delimiter="\t")}
-    result = Result(
-        tmp_path, {"web-0": [(d["text"], "web", True) for d in documents]}, params_with(sets=sets)
-    )
+    result = Result(tmp_path, {"web-0": [(d["text"], "web", True) for d in documents]}, params_with(sets=sets))
     found = {}
     for line in result.lines("decontaminate/matches"):
         ident = names[line["set"]][int(line["item"].split(":")[0]) - 1]

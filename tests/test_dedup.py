@@ -51,9 +51,7 @@ def tables_of(parts):
             | dict.fromkeys(("messages", "offsets", "url", "metadata"))
             for d in documents
         ]
-        tables["normalize/text", name] = pa.Table.from_pylist(
-            [{k: d[k] for k in TEXT.names} for d in lines], TEXT
-        )
+        tables["normalize/text", name] = pa.Table.from_pylist([{k: d[k] for k in TEXT.names} for d in lines], TEXT)
         verdicts = [{"verdict": "keep" if d["keep"] else "drop"} for d in documents]
         tables["filter/verdicts", name] = pa.Table.from_pylist(verdicts, FILTER_VERDICTS)
     return tables
@@ -288,11 +286,7 @@ def test_just_under_and_just_at_the_threshold():
 
 
 def test_no_part_no_row_and_nothing_kept_by_filter():
-    assert (
-        list(decide(MemoryReads("verdicts", {("normalize/text", "x"): None}), params_with()))
-        if False
-        else True
-    )
+    assert list(decide(MemoryReads("verdicts", {("normalize/text", "x"): None}), params_with())) if False else True
     empty = Result({"web-0000000000000000": []}, params_with())
     assert list(check(empty)) == [] and empty.kept() == []
     gone = run([document("a b c", keep=False), document("a b c", "2", keep=False)])
@@ -316,20 +310,14 @@ def test_texts_without_words_are_compared_exactly_only():
 def test_counts_conserve():
     documents = [*windows_of(random.Random(3), 10), document("gone with the wind", keep=False)]
     result = run(documents, 3)
-    assert (
-        result.total("documents_in")
-        == 30
-        == result.total("documents_kept") + result.total("documents_dropped")
-    )
+    assert result.total("documents_in") == 30 == result.total("documents_kept") + result.total("documents_dropped")
     assert result.total("dropped|rule=exact") + result.total("dropped|rule=near") == 20
     characters = sum(len(d["text"]) for d in documents if d["keep"])
     assert result.total("characters_in") == characters
     dropped = result.total("characters_dropped|rule=exact") + result.total("characters_dropped|rule=near")
     assert dropped == result.total("characters_dropped") == characters - result.total("characters_kept")
     assert result.total("documents_in|unit=words") == 30
-    removing = [
-        p for name in result.parts for p in result.table("dedup/pairs", unit=name).to_pylist() if p["removes"]
-    ]
+    removing = [p for name in result.parts for p in result.table("dedup/pairs", unit=name).to_pylist() if p["removes"]]
     assert len(removing) == 20
 
 
@@ -362,9 +350,7 @@ def test_judges_name_value_limit_and_mend():
     documents = windows_of(random.Random(1), 3)
     parts = deal(documents, 2)
     breaches = list(check(Result(parts, params_with(removed_share_max={"*": 1.0, "code": 0.5}))))
-    assert (
-        len(breaches) == 2 and "removed_share_max 50.0%" in breaches[0] and "raise the limit" in breaches[0]
-    )
+    assert len(breaches) == 2 and "removed_share_max 50.0%" in breaches[0] and "raise the limit" in breaches[0]
     breaches = list(check(Result(parts, params_with(largest_cluster_max=2))))
     assert len(breaches) == 3 and "stands for 3 documents" in breaches[0]
 
@@ -388,9 +374,7 @@ def test_invariants_see_what_is_broken():
     assert "is not kept" in broken(lambda lines: first_removed(lines).update(survivor_part="web-9"))[0]
     assert (
         "is not kept"
-        in broken(lambda lines: first_removed(lines).update(survivor_row=lines.index(first_removed(lines))))[
-            0
-        ]
+        in broken(lambda lines: first_removed(lines).update(survivor_row=lines.index(first_removed(lines))))[0]
     )
     assert "rows, filter" in broken(lambda lines: lines.pop())[0]
     assert "says gone of other rows" in broken(lambda lines: lines[0].update(verdict="gone"))[0]
@@ -505,9 +489,7 @@ def plain_characters(text):
 
 def test_two_transcriptions_of_a_chinese_novel():
     """The truth file counts punctuation, which the transcriptions set differently; words do not hold it."""
-    documents = [
-        document(d["text"], d["id"]) for d in lines_of("corpora/dedup/zh-hongloumeng-chapters.jsonl")
-    ]
+    documents = [document(d["text"], d["id"]) for d in lines_of("corpora/dedup/zh-hongloumeng-chapters.jsonl")]
     result = run(documents, 3)
     sets = {d["id"]: plain_characters(d["text"]) for d in documents}
     assert len(result.removed()) > 50

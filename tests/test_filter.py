@@ -116,9 +116,7 @@ def test_each_folder_lists_the_params_that_it_reads():
             self.__dict__.update(fields)
 
     everything = params(SHORT, NOISE)
-    by_name = {
-        folder.name: Only(**{n: getattr(everything, n) for n in folder.shapes}) for folder in STEP.folders
-    }
+    by_name = {folder.name: Only(**{n: getattr(everything, n) for n in folder.shapes}) for folder in STEP.folders}
     tables = {"normalize/text": text_table(["a b c"], ["web"])}
     tables["filter/signals"] = make_signals(MemoryReads(UNIT, tables), by_name["signals"]).files[".parquet"]
     make_verdicts(MemoryReads(UNIT, tables), by_name["verdicts"])
@@ -176,15 +174,11 @@ def changed(table, column, values):
             "1 rows are dropped without limit",
         ),
         (
-            lambda t, c: t.update(
-                {"filter/verdicts": changed(t["filter/verdicts"], "rule", ["x", "too_short"])}
-            ),
+            lambda t, c: t.update({"filter/verdicts": changed(t["filter/verdicts"], "rule", ["x", "too_short"])}),
             "1 rows are dropped without rule, or kept with one",
         ),
         (
-            lambda t, c: t.update(
-                {"filter/verdicts": changed(t["filter/verdicts"], "verdict", ["gone", "drop"])}
-            ),
+            lambda t, c: t.update({"filter/verdicts": changed(t["filter/verdicts"], "verdict", ["gone", "drop"])}),
             "1 verdicts besides keep and drop",
         ),
     ],
@@ -219,9 +213,7 @@ def lay_text(reads, params):
 NORMALIZE = Step(
     name="normalize",
     params=StepParams,
-    folders=(
-        Folder("text", "tests.test_filter:lay_text", plan=lambda plan, folder: [Unit(u) for u in UNITS]),
-    ),
+    folders=(Folder("text", "tests.test_filter:lay_text", plan=lambda plan, folder: [Unit(u) for u in UNITS]),),
     inputs=(),
     rows=lambda artifact, unit: artifact.table("normalize/text", ["kind"], unit),
     rows_of="normalize/text",
@@ -300,9 +292,7 @@ def test_the_shipped_rules_keep_ordinary_text():
     kinds, texts = zip(*ORDINARY, strict=True)
     _, verdicts = run(texts, kinds, shipped())
     dropped = [
-        (row, text)
-        for row, text in zip(verdicts.files[".parquet"].to_pylist(), texts, strict=True)
-        if row["rule"]
+        (row, text) for row, text in zip(verdicts.files[".parquet"].to_pylist(), texts, strict=True) if row["rule"]
     ]
     assert dropped == []
 

@@ -99,7 +99,9 @@ def test_no_room_is_called_utils_or_common():
 
 
 def test_only_the_judges_import_great_expectations():
-    users = [path for path in modules() if re.search(r"import great_expectations|from great_expectations", path.read_text())]
+    users = [
+        path for path in modules() if re.search(r"import great_expectations|from great_expectations", path.read_text())
+    ]
     assert {path.relative_to(ROOT).parts[0] for path in users} == {"tasks"}
     assert len(users) <= 2
 
@@ -123,10 +125,12 @@ def kernels(tree):
 
 
 def test_a_kernel_uses_nothing_of_another_file_of_ours():
-    """numba's cache on disk sees edits of a kernel's own file only: a callee or constant elsewhere would stay as it was."""
+    """numba's cache on disk sees edits of a kernel's own file only: what lies elsewhere would stay as it was."""
     for path in modules():
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        ours = [node for node in tree.body if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(PACKAGES)]
+        ours = [
+            node for node in tree.body if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(PACKAGES)
+        ]
         foreign = {alias.asname or alias.name for node in ours for alias in node.names}
         for name, kernel in kernels(tree).items():
             used = {node.id for node in ast.walk(ast.Module(kernel.body, [])) if isinstance(node, ast.Name)}

@@ -69,9 +69,7 @@ def rows(project, folder):
     home = project.artifact("ingest")
     parts = Manifest.read(home).folders[folder]
     return [
-        {"part": part, **row}
-        for part in parts
-        for row in read_table(home / folder / f"{part}.parquet").to_pylist()
+        {"part": part, **row} for part in parts for row in read_table(home / folder / f"{part}.parquet").to_pylist()
     ]
 
 
@@ -172,9 +170,7 @@ def test_what_is_no_document(raw, reason, words):
 
 
 def test_what_a_message_holds_besides_is_kept():
-    raw = (
-        b'{"messages": [{"role": "a", "content": "x", "name": "n"}, {"role": "b", "content": "y"}], "id": 7}'
-    )
+    raw = b'{"messages": [{"role": "a", "content": "x", "name": "n"}, {"role": "b", "content": "y"}], "id": 7}'
     assert read_fields(raw, "jsonl", "chat").metadata == '{"id":7,"messages":[{"name":"n"},{}]}'
 
 
@@ -210,9 +206,9 @@ def split_by_the_words(data):
 
 
 @given(
-    st.lists(
-        st.sampled_from([b"\n", b"\r", b"\r\n", b"ab", b" ", b"\xef\xbb\xbf", b"\xe2\x80\xa8", b"x" * 30])
-    ).map(b"".join),
+    st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"ab", b" ", b"\xef\xbb\xbf", b"\xe2\x80\xa8", b"x" * 30])).map(
+        b"".join
+    ),
     st.lists(st.integers(1, 7), min_size=1),
     st.integers(1, 40),
 )
@@ -266,9 +262,7 @@ def test_a_byte_order_mark_of_a_larger_file(tmp_path):
 def test_a_small_file_that_unpacks_to_too_much(tmp_path, monkeypatch):
     monkeypatch.setattr("tasks.ingest.planning.UNPACKED_MIN", 1024)
     bomb = gzip.compress(lines(*[{"text": "x" * 100}] * 1000).encode())
-    with pytest.raises(
-        SourceError, match=r"s: a\.jsonl\.gz unpacks to more than 65536 bytes.*small_file_bytes"
-    ):
+    with pytest.raises(SourceError, match=r"s: a\.jsonl\.gz unpacks to more than 65536 bytes.*small_file_bytes"):
         build(tmp_path, {"a.jsonl.gz": bomb})
     _, report = build(tmp_path, {}, small_file_bytes=len(bomb))
     assert report.counts["documents_out"] == 1000
@@ -306,9 +300,7 @@ def test_gzip_members(tmp_path):
     documents, _, _ = read(tmp_path / "one", {name: (two / name).read_bytes()})
     assert len(documents) == 7
     with pytest.raises(SourceError, match=r"two_plus_garbage\.jsonl\.gz is damaged"):
-        read(
-            tmp_path / "two", {"two_plus_garbage.jsonl.gz": (two / "two_plus_garbage.jsonl.gz").read_bytes()}
-        )
+        read(tmp_path / "two", {"two_plus_garbage.jsonl.gz": (two / "two_plus_garbage.jsonl.gz").read_bytes()})
 
 
 @pytest.mark.parametrize("small", [1, 1 << 20])
@@ -411,9 +403,7 @@ def test_lone_surrogates_and_nul(tmp_path):
 
 def test_rejects_name_the_place_and_the_reason(tmp_path):
     good, bad = lines({"text": "ok"}), b'{"text": "\xff' + b"\xe9" * 300 + b'"}\n'
-    documents, places, rejects = read(
-        tmp_path, {"a.jsonl": good.encode() + bad + good.encode(), "empty.txt": ""}
-    )
+    documents, places, rejects = read(tmp_path, {"a.jsonl": good.encode() + bad + good.encode(), "empty.txt": ""})
     assert [row["text"] for row in documents] == ["ok", "ok"] and [place["record"] for place in places] == [
         0,
         2,
@@ -421,11 +411,7 @@ def test_rejects_name_the_place_and_the_reason(tmp_path):
     assert [(row["file"], row["record"], row["offset"]) for row in rejects] == [
         ("a.jsonl", 1, len(good)), ("empty.txt", 0, 0),
     ]  # fmt: skip
-    assert (
-        rejects[0]["reason"] == "encoding"
-        and len(rejects[0]["sample"]) == 200
-        and "\ufffd" in rejects[0]["sample"]
-    )
+    assert rejects[0]["reason"] == "encoding" and len(rejects[0]["sample"]) == 200 and "\ufffd" in rejects[0]["sample"]
     assert rejects[1]["reason"] == "empty"
 
 
@@ -440,10 +426,7 @@ def test_a_huge_record_is_rejected_and_its_neighbours_stay(tmp_path, small):
     }
     documents, _, rejects = read(tmp_path, files, **how)
     assert [row["text"] for row in documents] == ["before", "after"]
-    assert (
-        rejects[0]["reason"] == "too_large"
-        and "30012 bytes, record_bytes_max is 2048" in rejects[0]["detail"]
-    )
+    assert rejects[0]["reason"] == "too_large" and "30012 bytes, record_bytes_max is 2048" in rejects[0]["detail"]
     assert rejects[0]["sample"].startswith('{"text": "xxx') and len(rejects[0]["sample"]) == 200
 
 
@@ -476,9 +459,7 @@ def test_parts_hold_everything_once_in_order(tmp_path):
     assert [row["part"] for row in documents] == [row["part"] for row in places]
     where = [(row["file"], row["record"]) for row in places]
     small = [f"small/{n:03}.txt" for n in range(120)]
-    assert where == [("large.jsonl", n) for n in range(400)] + [("large.txt", 0)] + [
-        (name, 0) for name in small
-    ]
+    assert where == [("large.jsonl", n) for n in range(400)] + [("large.txt", 0)] + [(name, 0) for name in small]
     assert report.made["documents"] == len(names(project)) > 15
     sizes = {}
     for row in documents:
@@ -527,9 +508,7 @@ def test_a_change_makes_two_parts_at_most(tmp_path, change, where):
             (tmp_path / "in/small/060.txt").write_text("edited")
     else:
         values = many(400)
-        values[200:201] = {"add": [values[200], {"text": "new"}], "remove": [], "edit": [{"text": "edited"}]}[
-            change
-        ]
+        values[200:201] = {"add": [values[200], {"text": "new"}], "remove": [], "edit": [{"text": "edited"}]}[change]
         (tmp_path / "in/large.jsonl").write_text(lines(*values))
     second = perform(STEP, project)
     assert 1 <= second.made["documents"] <= 2, second.made
@@ -539,10 +518,7 @@ def test_a_change_makes_two_parts_at_most(tmp_path, change, where):
             STEP,
             lay(
                 tmp_path / "fresh",
-                {
-                    p.relative_to(tmp_path / "in").as_posix(): p.read_bytes()
-                    for p in (tmp_path / "in").rglob("*.*")
-                },
+                {p.relative_to(tmp_path / "in").as_posix(): p.read_bytes() for p in (tmp_path / "in").rglob("*.*")},
             ),
         ).content
         == second.content
@@ -631,9 +607,7 @@ def nasty(tmp_path_factory):
     if not script.exists() or importlib.util.find_spec("zstandard") is None:
         pytest.skip("the shared corpora, or zstandard to make them, are not here")
     folder = tmp_path_factory.mktemp("nasty")
-    subprocess.run(
-        [sys.executable, str(script), str(folder), "--big-mb", "3"], check=True, capture_output=True
-    )
+    subprocess.run([sys.executable, str(script), str(folder), "--big-mb", "3"], check=True, capture_output=True)
     return folder
 
 

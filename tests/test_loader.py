@@ -24,9 +24,7 @@ CASES = Path(__file__).parents[2] / "shared" / "cases"
 
 @pytest.fixture(scope="module")
 def pin(tmp_path_factory: pytest.TempPathFactory) -> Pin:
-    return small_pin(
-        tmp_path_factory.mktemp("project"), stages=[(0, {"a": 1, "b": 2}), (50, {"a": 1, "b": 1})]
-    )
+    return small_pin(tmp_path_factory.mktemp("project"), stages=[(0, {"a": 1, "b": 2}), (50, {"a": 1, "b": 1})])
 
 
 def loader(pin: Pin, batch_size: int = 4, **changes) -> Loader:
@@ -41,9 +39,7 @@ def test_rows_are_the_sequences_that_the_order_names(pin: Pin) -> None:
     dataset = PackedDataset(pin)
     places = dataset.order.at(np.arange(200))
     got = rows(loader(pin, 8, steps=25))
-    shards = {
-        name: [np.fromfile(f"{path}.bin", "<u2") for path in pin.shards(name, "train")] for name in "ab"
-    }
+    shards = {name: [np.fromfile(f"{path}.bin", "<u2") for path in pin.shards(name, "train")] for name in "ab"}
     whole = {
         name: [tuple(ids[at : at + 9].tolist()) for ids in shards[name] for at in range(0, len(ids) - 1, 8)]
         for name in "ab"
@@ -68,9 +64,7 @@ def test_every_id_but_a_streams_first_is_a_target_once_an_epoch(tmp_path: Path) 
         batches = list(build_dataloader(pin, 1, labels=labels, isolate_documents=False, steps=sequences))
         targets = [batch.labels_BT[0, 1:] if labels == "model" else batch.labels_BT[0] for batch in batches]
         seen = sorted(int(t) for row in targets for t in row if t != IGNORED)
-        expected = sorted(
-            [t for d in documents[:11] for t in d][1:] + [t for d in documents[11:] for t in d][1:]
-        )
+        expected = sorted([t for d in documents[:11] for t in d][1:] + [t for d in documents[11:] for t in d][1:])
         assert seen == expected
 
 
@@ -106,18 +100,14 @@ def test_documents_begin_where_the_index_says(pin: Pin) -> None:
 def test_ranks_share_one_global_order(pin: Pin, isolate: bool) -> None:
     whole = rows(loader(pin, 12, steps=20, isolate_documents=isolate))
     for world in (1, 2, 3, 4, 6, 12):
-        loaders = [
-            loader(pin, 12, steps=20, rank=r, world=world, isolate_documents=isolate) for r in range(world)
-        ]
+        loaders = [loader(pin, 12, steps=20, rank=r, world=world, isolate_documents=isolate) for r in range(world)]
         assert {len(one) for one in loaders} == {20}
         steps = zip(*loaders, strict=True)
         assert [row for step in steps for row in rows(step)] == whole
 
 
 def test_a_world_that_does_not_divide_the_batch_is_refused(pin: Pin) -> None:
-    with pytest.raises(
-        ValueError, match="batch of 12 cannot be shared by 5 ranks; use 1, 2, 3, 4, 6, 12 ranks"
-    ):
+    with pytest.raises(ValueError, match="batch of 12 cannot be shared by 5 ranks; use 1, 2, 3, 4, 6, 12 ranks"):
         loader(pin, 12, world=5)
     with pytest.raises(ValueError, match="rank 2 of 2"):
         loader(pin, 12, rank=2, world=2)
@@ -151,9 +141,7 @@ def test_resume_with_another_batch_size_goes_on_at_the_same_position(pin: Pin) -
 def test_a_state_of_other_data_is_refused(pin: Pin) -> None:
     state = {"position": 4, "fingerprint": "cd" * 32}
     one = loader(pin)
-    with pytest.raises(
-        ValueError, match=r"belongs to data cdcdcdcdcdcd, this loader reads abababababab.*allow"
-    ):
+    with pytest.raises(ValueError, match=r"belongs to data cdcdcdcdcdcd, this loader reads abababababab.*allow"):
         one.load_state_dict(state)
     one.load_state_dict(state, allow_other_pin=True)
     assert one.state_dict() == {"position": 4, "fingerprint": FINGERPRINT}
@@ -171,9 +159,7 @@ def test_validation_is_read_once_in_order_and_filled_with_rows_of_no_loss(pin: P
     assert len(one) == 0
     one.rewind()
     assert rows(one) == rows(batches)
-    ranks = [
-        loader(pin, 4, split="validation", rank=rank, world=4, isolate_documents=True) for rank in range(4)
-    ]
+    ranks = [loader(pin, 4, split="validation", rank=rank, world=4, isolate_documents=True) for rank in range(4)]
     assert [row for step in zip(*ranks, strict=True) for row in rows(step)] == rows(batches)
 
 
@@ -285,9 +271,7 @@ def test_a_batch_is_read_only_after_its_copy(pin: Pin, waiting: bool, monkeypatc
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: here)
     monkeypatch.setattr(torch.cuda, "stream", lambda stream: nullcontext())
     one = loader(pin, 4, steps=40)
-    one._ring = [
-        Slot(4, one.dataset.width, one.dataset.dtype, torch.device("cpu"), begins=False) for _ in range(3)
-    ]
+    one._ring = [Slot(4, one.dataset.width, one.dataset.dtype, torch.device("cpu"), begins=False) for _ in range(3)]
     one._side = side
     for slot in one._ring:
         slot._on_gpu, slot._copied, slot._taken = True, LateEvent(), LateEvent()

@@ -13,8 +13,8 @@ from datasketch import MinHash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.text.bands import ALONE, band_keys, buckets
 from tasks.dedup.greedy import jaccard
+from tasks.text.bands import ALONE, band_keys, buckets
 from tasks.text.minhash import EMPTY, permutations, sign
 from tasks.text.ngrams import find_ngrams, ngram_table, window_hashes
 from tasks.text.recall import candidate_probability

@@ -59,9 +59,7 @@ def mixture(tmp_path: Path):
 
     def run(own: MixParams, shards: dict[str, int] = SHARDS):
         unit = plan_mixture(plan(shards), STEP.folders[0])[0]
-        made = make(
-            MemoryReads(unit.name, spec=unit.spec, paths={TOKENIZER: tmp_path / "tokenizer.json"}), own
-        )
+        made = make(MemoryReads(unit.name, spec=unit.spec, paths={TOKENIZER: tmp_path / "tokenizer.json"}), own)
         path = tmp_path / "mixture.json"
         path.write_bytes(made.files[".json"])
         return SimpleNamespace(schedule=Schedule.read(path), path=path, counts=made.counts, unit=unit)
@@ -91,9 +89,7 @@ def test_what_it_writes(mixture) -> None:
         ("shard_00001", 4),
     ]
     assert (code.sequences, code.tokens) == (9, 74)
-    names = [
-        f"shard_0000{i}{suffix}" for i in (0, 1) for suffix in (".bin", ".idx", ".starts.npy", ".stops.npy")
-    ]
+    names = [f"shard_0000{i}{suffix}" for i in (0, 1) for suffix in (".bin", ".idx", ".starts.npy", ".stops.npy")]
     assert code.content == folder_content({name: f"code/train/{name}" for name in names})
     assert schedule.stages[0].quotas == {"code": 16, "web": 48}
     counts = {"sequences|source=code": 9, "sequences|source=web": 91}
@@ -103,9 +99,7 @@ def test_what_it_writes(mixture) -> None:
 def test_the_whole_of_shard_is_read_and_pinned_by_digest(mixture) -> None:
     unit = mixture(params()).unit
     assert unit.name == "mixture"
-    assert set(unit.reads) == {(STREAM, u) for u in SHARDS} | {(BOUNDS, u) for u in SHARDS} | {
-        (TOKENIZER, "tokenizer")
-    }
+    assert set(unit.reads) == {(STREAM, u) for u in SHARDS} | {(BOUNDS, u) for u in SHARDS} | {(TOKENIZER, "tokenizer")}
     assert unit.spec["tokens_per_sequence"] == 8
     json.dumps(unit.spec)
 
@@ -207,9 +201,7 @@ def test_every_parameter_shapes_the_one_folder() -> None:
 
 def test_the_repositorys_own_section_is_valid() -> None:
     section = (
-        yaml.safe_load((ROOT / "params.d" / "mix.yaml").read_text())["mix"]
-        if (ROOT / "params.d").exists()
-        else None
+        yaml.safe_load((ROOT / "params.d" / "mix.yaml").read_text())["mix"] if (ROOT / "params.d").exists() else None
     )
     section = section or yaml.safe_load((ROOT / "params.yaml").read_text())["mix"]
     MixParams.model_validate_json(json.dumps(section))

@@ -71,9 +71,7 @@ def test_rows_stay_and_text_sha_is_right():
     assert table.schema.names == TEXT.names and table.cast(TEXT).schema.equals(SCHEMA)
     assert table["text"].to_pylist() == ["a\nb", "", "é"]
     assert table["id"].to_pylist() == [f"{n:032x}" for n in range(3)]
-    assert table["text_sha"].to_pylist() == [
-        hashlib.sha256(t.encode()).hexdigest() for t in ("a\nb", "", "é")
-    ]
+    assert table["text_sha"].to_pylist() == [hashlib.sha256(t.encode()).hexdigest() for t in ("a\nb", "", "é")]
     assert result.counts == {"documents_in": 3, "documents_out": 3, "characters_in": 8, "characters_out": 4}
 
 
@@ -161,9 +159,7 @@ def test_rows_have_lengths_and_no_text():
 
 def test_every_kind_must_be_named():
     with pytest.raises(ValueError, match="kinds says nothing of chat"):
-        NormalizeParams(
-            kinds={name: how for name, how in KINDS.items() if name != "chat"}, combining_marks_max=30
-        )
+        NormalizeParams(kinds={name: how for name, how in KINDS.items() if name != "chat"}, combining_marks_max=30)
 
 
 # The step on the core
@@ -179,9 +175,7 @@ def project(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "judge", judge)
     monkeypatch.setattr(module, "judge_digest", lambda *_: "judges")
     (tmp_path / "in").mkdir()
-    (tmp_path / "in/a.jsonl").write_text(
-        "".join(json.dumps({"text": f"text  {n}\r\n"}) + "\n" for n in range(200))
-    )
+    (tmp_path / "in/a.jsonl").write_text("".join(json.dumps({"text": f"text  {n}\r\n"}) + "\n" for n in range(200)))
     lay(tmp_path)
     return Project(tmp_path)
 

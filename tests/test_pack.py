@@ -80,12 +80,8 @@ def test_streams_around_a_border(tokens, tail, expected):
 
 def sequences_of(sizes, **changes):
     stops = np.cumsum(sizes, dtype=np.int64)
-    table = pa.table(
-        {"part": ["p"] * len(sizes), "row": range(len(sizes)), "start": stops - sizes, "stop": stops}
-    )
-    return sequences_folder.make(
-        MemoryReads("web-train-1", {"pack/pieces": table.cast(PIECES)}), params(**changes)
-    )
+    table = pa.table({"part": ["p"] * len(sizes), "row": range(len(sizes)), "start": stops - sizes, "stop": stops})
+    return sequences_folder.make(MemoryReads("web-train-1", {"pack/pieces": table.cast(PIECES)}), params(**changes))
 
 
 @settings(deadline=None)
@@ -95,14 +91,8 @@ def test_every_id_but_the_first_is_a_target_once(sizes, length, tail):
     table, counts = result.files[".parquet"], result.counts
     assert table.schema == SEQUENCES
     starts, stops = (table[name].to_numpy() for name in ("start", "stop"))
-    targets = np.concatenate(
-        [np.empty(0, int), *(np.arange(a + 1, b) for a, b in zip(starts, stops, strict=True))]
-    )
-    assert (
-        targets.tolist() == list(range(1, counts["tokens_packed"]))
-        if len(starts)
-        else not counts["tokens_packed"]
-    )
+    targets = np.concatenate([np.empty(0, int), *(np.arange(a + 1, b) for a, b in zip(starts, stops, strict=True))])
+    assert targets.tolist() == list(range(1, counts["tokens_packed"])) if len(starts) else not counts["tokens_packed"]
     assert counts["tokens_in"] == sum(sizes) == counts["tokens_packed"] + counts["tokens_dropped"]
     assert counts.get("tokens_dropped|reason=tail", 0) == counts["tokens_dropped"]
     assert counts["tokens_dropped"] <= (int(sum(sizes) == 1) if tail == "keep" else length)
@@ -180,9 +170,7 @@ def plan_of(parts, group_bytes=1000):
             f"tokens/{name}.parquet": {"bytes": 99},
         }
         tokens[name] = Entry("k", "s", flat, 1, {"tokens": total}, ("o", at))
-        split[name] = Entry(
-            "k", "s", {}, 1, {f"tokens|split={word}": n for word, n in by_split.items()}, ("o", at)
-        )
+        split[name] = Entry("k", "s", {}, 1, {f"tokens|split={word}": n for word, n in by_split.items()}, ("o", at))
     entries = {"tokenize/tokens": tokens, "pack/splits": split}
     return SimpleNamespace(params=params(group_bytes=group_bytes), entries=entries.__getitem__)
 

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -188,7 +189,7 @@ def test_row_wise_reuse_is_offered_only_under_equal_settings(project):
     OFFERED.clear()
     set_params(project.root, keep=1)
     perform(TOY, project)
-    assert OFFERED == [1] * len(OFFERED) and OFFERED
+    assert [1] * len(OFFERED) == OFFERED and OFFERED
     OFFERED.clear()
     for path in (project.artifact("toy") / "copies").glob("*.parquet"):
         path.write_bytes(path.read_bytes()[:-1] + b"x")
@@ -237,9 +238,10 @@ if __name__ == "__main__":
 def start(project, workers, env=None):
     script = project.root / "run.py"
     script.write_text(RUN)
-    here = os.getcwd()
+    here = str(Path.cwd())
     return subprocess.Popen(
-        [sys.executable, str(script), str(project.root), str(workers)], env={**os.environ, "PYTHONPATH": here, **(env or {})}
+        [sys.executable, str(script), str(project.root), str(workers)],
+        env={**os.environ, "PYTHONPATH": here, **(env or {})},
     )
 
 
@@ -286,7 +288,7 @@ def test_a_full_disk_is_named_and_leaves_nothing_half(project):
     (project.root / "input" / "5.txt").write_text("w " * 4000)
     limited = subprocess.run(
         ["bash", "-c", f"ulimit -f 1; exec {sys.executable} {project.root}/run.py {project.root} 1"],
-        env={**os.environ, "PYTHONPATH": os.getcwd()},
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
         capture_output=True,
         text=True,
         check=False,

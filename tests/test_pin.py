@@ -59,9 +59,7 @@ def test_a_name_that_is_nothing_is_refused(name: str, root: Path) -> None:
 
 def test_a_release_whose_data_is_elsewhere_says_how_to_fetch_it(root: Path) -> None:
     release(root, "summer", "cd" * 32)
-    with pytest.raises(
-        PinError, match=r"summer .*cdcdcdcdcdcd.* is not on this machine; run: gristmill fetch summer"
-    ):
+    with pytest.raises(PinError, match=r"summer .*cdcdcdcdcdcd.* is not on this machine; run: gristmill fetch summer"):
         open_pin("summer", root)
 
 
@@ -75,9 +73,7 @@ def test_a_prefix_of_two_is_refused(root: Path) -> None:
 def test_one_wrong_byte_is_refused_with_both_digests(file: str, root: Path) -> None:
     expected = json.loads((root / "pins" / FINGERPRINT / "pin.json").read_text())["files"][file]["sha256"]
     flip(root / "pins" / FINGERPRINT / file)
-    with pytest.raises(
-        PinError, match=f"{file} is not .*expected SHA-256 {expected}, found [0-9a-f]{{64}}.*fetch v1"
-    ):
+    with pytest.raises(PinError, match=f"{file} is not .*expected SHA-256 {expected}, found [0-9a-f]{{64}}.*fetch v1"):
         open_pin("v1", root)
 
 
@@ -109,9 +105,7 @@ def test_without_a_release_the_mixture_tells_other_shards(root: Path) -> None:
         open_pin("v1", root)
 
 
-def test_a_verified_file_is_stamped_and_not_digested_again(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_verified_file_is_stamped_and_not_digested_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     digested: list[str] = []
     digest = pin_module.file_digest
     monkeypatch.setattr(pin_module, "file_digest", lambda path: digested.append(path.name) or digest(path))
@@ -145,16 +139,12 @@ def test_a_file_list_that_leaves_the_pin_is_refused(root: Path) -> None:
     path = root / "pins" / FINGERPRINT / "pin.json"
     content = json.loads(path.read_text())
     for name in ("../../secret", "/etc/passwd"):
-        path.write_text(
-            json.dumps({**content, "files": {**content["files"], name: {"sha256": "", "bytes": 0}}})
-        )
+        path.write_text(json.dumps({**content, "files": {**content["files"], name: {"sha256": "", "bytes": 0}}}))
         with pytest.raises(PinError, match="outside the pin"):
             open_pin("v1", root)
 
 
-@pytest.mark.parametrize(
-    "content", ["", "[]", "{", '{"fingerprint": 3, "name": "v1"}', '{"name": "v1", "files": []}']
-)
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"fingerprint": 3, "name": "v1"}', '{"name": "v1", "files": []}'])
 def test_a_pin_json_that_cannot_be_read_is_refused(content: str, root: Path) -> None:
     (root / "pins" / FINGERPRINT / "pin.json").write_text(content)
     with pytest.raises(PinError):

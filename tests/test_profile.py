@@ -52,9 +52,7 @@ def test_counts_by_source_and_groups_and_folders_written_along():
         "pack/x": {"a-train-01": {"tokens": 5}, "b/test": {"tokens": 1}},
         "pack/y": {"a-0": {"spans": 2}},
     }
-    cells = measures(
-        profile_table(fake_step("pack", ("x",), also=("y",)), FakeArtifact(counts=counts), suite_of())
-    )
+    cells = measures(profile_table(fake_step("pack", ("x",), also=("y",)), FakeArtifact(counts=counts), suite_of()))
     assert cells["source", "a"] == {"dimension": "source", "member": "a", "tokens": 5, "spans": 2}
     assert cells["source", "b"]["tokens"] == 1 and cells["source", "b"]["spans"] == 0
 

@@ -108,9 +108,7 @@ def test_exact_duplicates_are_equal_after_normalizing_and_there_are_no_others() 
 
 
 def test_some_exact_duplicates_are_equal_only_after_normalizing() -> None:
-    different = [
-        group for group in TRUTH["exact_duplicates"] if len({TEXTS[place(item)] for item in group}) > 1
-    ]
+    different = [group for group in TRUTH["exact_duplicates"] if len({TEXTS[place(item)] for item in group}) > 1]
     assert len(different) == 2
 
 
@@ -142,24 +140,14 @@ def test_no_other_pair_is_alike() -> None:
 
 
 def item_texts() -> dict[str, list[str]]:
-    items = [
-        json.loads(line) for line in (SAMPLES / "evaluation" / "qa.jsonl").read_text("utf-8").splitlines()
-    ]
-    return {
-        item["id"]: [item[name] for name in ("question", "answer", "passage") if name in item]
-        for item in items
-    }
+    items = [json.loads(line) for line in (SAMPLES / "evaluation" / "qa.jsonl").read_text("utf-8").splitlines()]
+    return {item["id"]: [item[name] for name in ("question", "answer", "passage") if name in item] for item in items}
 
 
 def test_leaks_share_13_grams_and_nothing_else_does() -> None:
     items = {name: set().union(*(grams(text, 13) for text in texts)) for name, texts in item_texts().items()}
     assert len(items) == 20 and all(items.values()), "every item is long enough for a 13-gram"
-    found = {
-        (where, name)
-        for where, text in TEXTS.items()
-        for name, item in items.items()
-        if grams(text, 13) & item
-    }
+    found = {(where, name) for where, text in TEXTS.items() for name, item in items.items() if grams(text, 13) & item}
     assert found == {(place(leak["place"]), leak["item"]) for leak in TRUTH["contaminated"]}
 
 
@@ -179,10 +167,7 @@ def test_the_control_shares_8_words_in_a_row_at_most() -> None:
 
 def test_junk_is_junk() -> None:
     texts = {item["why"]: TEXTS[place(item["place"])] for item in TRUTH["junk"]}
-    assert (
-        sum(not mark.isalnum() and not mark.isspace() for mark in texts["symbols"]) / len(texts["symbols"])
-        > 0.4
-    )
+    assert sum(not mark.isalnum() and not mark.isspace() for mark in texts["symbols"]) / len(texts["symbols"]) > 0.4
     assert len(words(texts["too_short"])) == 1
     assert max(len(words(texts[why])) for why in ("too_short_chat", "too_short_code")) < 5
     assert min(map(len, words(texts["digests"]))) == 40

@@ -59,9 +59,7 @@ def test_quotas_worked_out() -> None:
     assert lay_quotas({"a": 1e-3, "b": 1}, 65_536)["a"] == 65  # 65.47
 
 
-@given(
-    st.dictionaries(st.text("abcdef", min_size=1, max_size=3), st.floats(0.01, 100), min_size=1, max_size=12)
-)
+@given(st.dictionaries(st.text("abcdef", min_size=1, max_size=3), st.floats(0.01, 100), min_size=1, max_size=12))
 def test_quotas_sum_and_stay_within_one(weights: dict[str, float]) -> None:
     quotas = lay_quotas(weights, 65_536)
     total = sum(Fraction(str(weight)) for weight in weights.values())

@@ -14,9 +14,7 @@ from tasks.errors import TokenizerError
 from tasks.text.segments import SegmentMemory, segment_starts
 from tests.tokenizer_kit import lay, texts
 
-ODD = st.text("ab \n\té日▁▅\x00\u3000", max_size=30) | st.text(
-    st.characters(exclude_categories=["Cs"]), max_size=20
-)
+ODD = st.text("ab \n\té日▁▅\x00\u3000", max_size=30) | st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
 
 def cut(*own):
@@ -66,9 +64,7 @@ def test_equal_bytes_get_one_number_for_as_long_as_they_are_remembered(batches):
 def test_many_segments_make_the_table_grow():
     memory = SegmentMemory()
     for part in range(6):
-        data, starts, spelled = cut(
-            " ".join(str(number) for number in range(part * 20_000, part * 20_000 + 30_000))
-        )
+        data, starts, spelled = cut(" ".join(str(number) for number in range(part * 20_000, part * 20_000 + 30_000)))
         which = memory.numbers_of(data, starts)
         assert len(set(which.tolist())) == len(set(spelled))
         memory.learn(which[:0].astype(np.int32), np.zeros(memory.known - len(memory._borders) + 1, np.int64))

@@ -80,9 +80,7 @@ def test_uint32_has_no_code():
 
 
 def test_an_id_that_does_not_fit_is_named():
-    with pytest.raises(
-        ShardError, match=r"g: id 65536 at 1 is not within 0 to 65535 \(vocabulary of 70000, uint16\)"
-    ):
+    with pytest.raises(ShardError, match=r"g: id 65536 at 1 is not within 0 to 65535 \(vocabulary of 70000, uint16\)"):
         checked_ids("g", np.array([1, 65_536]), U2, 70_000)
     with pytest.raises(ShardError, match="id -1 at 0"):
         checked_ids("g", np.array([-1]), I4, 70_000)
@@ -212,9 +210,7 @@ def test_bounds_of_another_type_are_named(tmp_path, bounds):
 
 def facts_at(tmp_path, vocab_size=100, eos_id=2):
     path = tmp_path / "tokenizer.json"
-    path.write_text(
-        json.dumps({"vocab_size": vocab_size, "eos_id": eos_id, "dtype": token_dtype(vocab_size).str})
-    )
+    path.write_text(json.dumps({"vocab_size": vocab_size, "eos_id": eos_id, "dtype": token_dtype(vocab_size).str}))
     return path
 
 
@@ -289,9 +285,7 @@ def test_bounds_are_uint64_and_count_shared_ids_once():
 def plan_of(groups, parts):
     """groups: name -> number of parts; parts: name -> tokens by split."""
     entries = {
-        "pack/pieces": {
-            name: Entry("k", "s", {}, 1, {"parts": number}, ("", 0)) for name, number in groups.items()
-        },
+        "pack/pieces": {name: Entry("k", "s", {}, 1, {"parts": number}, ("", 0)) for name, number in groups.items()},
         "pack/splits": {
             name: Entry("k", "s", {}, 1, {f"tokens|split={word}": n for word, n in by.items()}, ("", 0))
             for name, by in parts.items()

@@ -201,17 +201,14 @@ def test_no_rules_and_no_rows():
 @given(st.data())
 def test_judging_equals_a_loop(data):
     names = st.sampled_from(["web", "code", "chat"]), st.sampled_from(["en", "zh", "und"])
-    docs = data.draw(
-        st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), *names), min_size=1, max_size=12)
-    )
+    docs = data.draw(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), *names), min_size=1, max_size=12))
     limits = st.tuples(
         st.sampled_from(["words", "lines"]), st.integers(0, 5), st.integers(5, 9),
         *(st.one_of(st.none(), st.lists(drawn, min_size=1)) for drawn in names),
     )  # fmt: skip
     drawn = data.draw(st.lists(limits, max_size=4))
     rules = [
-        rule(name=f"r{n}", signal=s, min=a, max=b, kinds=k, languages=g)
-        for n, (s, a, b, k, g) in enumerate(drawn)
+        rule(name=f"r{n}", signal=s, min=a, max=b, kinds=k, languages=g) for n, (s, a, b, k, g) in enumerate(drawn)
     ]
     words, lines, kinds, languages = zip(*docs, strict=True)
     table = signals_table(words=words, lines=lines, language=languages)

@@ -1,4 +1,4 @@
-"""All nine steps over a hundred documents: the same bytes whatever the workers, the order and the hash seed; kills; changes.
+"""All nine steps over a hundred documents: the same bytes whatever the workers, order and hash seed; kills; changes.
 
 The suites are held once (they do not shape bytes, and importing their judge costs seconds a process).
 """

@@ -96,9 +96,7 @@ def corpus():
 
 def upstream(root, parts, dropped=(), cuts=()):
     """Artifacts of normalize to decontaminate. dropped: texts filter drops; cuts: (text, start, stop)."""
-    staged = {
-        name: {} for name in ("normalize/text", "filter/verdicts", "dedup/verdicts", "decontaminate/verdicts")
-    }
+    staged = {name: {} for name in ("normalize/text", "filter/verdicts", "dedup/verdicts", "decontaminate/verdicts")}
     staged |= {name: {} for name in CUT_FOLDERS}
     for part, own in parts.items():
         gone = [text in dropped for text in own]
@@ -116,9 +114,7 @@ def upstream(root, parts, dropped=(), cuts=()):
         columns = [list(column) for column in zip(*rows, strict=True)] or [[]] * 4
         staged["decontaminate/cuts"][part] = pa.table(columns, schema=CUTS), CUTS
     for step in ("normalize", "filter", "dedup", "decontaminate"):
-        publish(
-            root / "data" / step, {name: units for name, units in staged.items() if name.startswith(step)}
-        )
+        publish(root / "data" / step, {name: units for name, units in staged.items() if name.startswith(step)})
 
 
 def text_table(part, own):
@@ -145,9 +141,7 @@ def publish(home, folders):
             path = home / folder / f"{part}.parquet"
             write_table(path, table, schema)
             facts = {"sha256": file_digest(path), "bytes": path.stat().st_size}
-            entries[folder][part] = Entry(
-                part, "s", {f"{folder}/{part}.parquet": facts}, 1, {}, ("origin", at)
-            )
+            entries[folder][part] = Entry(part, "s", {f"{folder}/{part}.parquet": facts}, 1, {}, ("origin", at))
     Manifest(home.name, {"inputs": {}}, entries).write(home)
 
 
@@ -159,9 +153,7 @@ def shards(project):
     """(source, split) -> readers in order."""
     found = {}
     for path in sorted(project.artifact("shard").rglob("*.idx")):
-        found.setdefault((path.parent.parent.name, path.parent.name), []).append(
-            ShardReader(path.parent, path.stem)
-        )
+        found.setdefault((path.parent.parent.name, path.parent.name), []).append(ShardReader(path.parent, path.stem))
     return found
 
 
@@ -172,9 +164,7 @@ def documents(project):
     for place, readers in shards(project).items():
         for reader in readers:
             ends = np.cumsum(reader.index.sizes)
-            found.setdefault(place, []).extend(
-                tokenizer.decode(ids[:-1]) for ids in np.split(reader.tokens, ends[:-1])
-            )
+            found.setdefault(place, []).extend(tokenizer.decode(ids[:-1]) for ids in np.split(reader.tokens, ends[:-1]))
     return found
 
 
@@ -238,9 +228,7 @@ def test_a_sequence_length_touches_no_token(project):
     assert reports["shard"].made["sequences"] > 0
 
 
-@pytest.mark.parametrize(
-    "changes", [{"split_seed": 2}, {"test_share": 0.3}, {"group_bytes": 500}, {"tail": "drop"}]
-)
+@pytest.mark.parametrize("changes", [{"split_seed": 2}, {"test_share": 0.3}, {"group_bytes": 500}, {"tail": "drop"}])
 def test_every_parameter_of_pack_is_seen(project, changes):
     first = build(project)
     set_params(project.root, pack=changes)

@@ -18,8 +18,8 @@ from tasks.errors import InvariantError, TokenizerError
 from tasks.text.excision import excise, union
 from tasks.tokenize import STEP, invariants, rows
 from tasks.tokenize import tokens as folder
-from tasks.tokenize.planning import plan_tokenizer, plan_tokens
 from tasks.tokenize.documents import documents, row_key
+from tasks.tokenize.planning import plan_tokenizer, plan_tokens
 from tasks.tokenize.tokenizer import facts
 from tasks.tokenize.tokenizer import make as make_tokenizer
 from tests.memory_reads import MemoryReads
@@ -42,9 +42,7 @@ def sha(text):
 def tables_of(texts, verdicts=None, dedup_cuts=(), cuts=()):
     """verdicts: row -> (step, verdict, rule)."""
     found = {
-        "normalize/text": pa.table(
-            {"text_sha": [sha(t) for t in texts], "text": pa.array(texts, pa.large_string())}
-        )
+        "normalize/text": pa.table({"text_sha": [sha(t) for t in texts], "text": pa.array(texts, pa.large_string())})
     }
     gone = set()
     for step in ("filter", "dedup", "decontaminate"):
@@ -117,9 +115,7 @@ def test_a_span_that_is_none_is_refused(span):
 
 
 @settings(deadline=None)
-@given(
-    st.text("ab\né日 ", max_size=40), st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=6)
-)
+@given(st.text("ab\né日 ", max_size=40), st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=6))
 def test_cutting_conserves_characters_and_keeps_the_rest_in_order(text, wanted):
     borders = [len(text[:at].encode()) for at in range(len(text) + 1)]
     spans = [tuple(sorted((borders[min(a, len(text))], borders[min(b, len(text))]))) for a, b in wanted]
@@ -210,9 +206,7 @@ def test_gone_without_a_drop_is_refused(small):
         made(small, ["text"], {0: ("dedup", "gone", None)})
 
 
-words = st.lists(
-    st.sampled_from(["mill", "日本", "\n", "\n\n", " ", "é", "▁", "</s>", "\t"]), max_size=12
-).map("".join)
+words = st.lists(st.sampled_from(["mill", "日本", "\n", "\n\n", " ", "é", "▁", "</s>", "\t"]), max_size=12).map("".join)
 
 
 @settings(max_examples=60, deadline=None)
@@ -224,9 +218,7 @@ def test_conservation_whatever_the_verdicts(small, texts, data):
         ("decontaminate", "drop", "c"),
         ("dedup", "cut", None),
     ]
-    verdicts = {
-        row: data.draw(st.sampled_from(fates)) for row in range(len(texts)) if data.draw(st.booleans())
-    }
+    verdicts = {row: data.draw(st.sampled_from(fates)) for row in range(len(texts)) if data.draw(st.booleans())}
     cuts = []
     for row, text in enumerate(texts):
         if text and data.draw(st.booleans()):
@@ -235,9 +227,7 @@ def test_conservation_whatever_the_verdicts(small, texts, data):
             cuts.append((row, start, start + len(text[at].encode())))
     result = made(small, texts, verdicts, cuts=cuts)
     table = result.files[".parquet"]
-    unit = SimpleNamespace(
-        counts=lambda f: {"u": result.counts}, table=lambda f, columns, unit: table.select(columns)
-    )
+    unit = SimpleNamespace(counts=lambda f: {"u": result.counts}, table=lambda f, columns, unit: table.select(columns))
     assert list(invariants(unit)) == []
     assert [excise(t, [(a, b) for r, a, b in cuts if r == row]).text if reason is None else None
             for row, (t, reason) in enumerate(zip(texts, table["reason"].to_pylist(), strict=True))
@@ -253,9 +243,7 @@ def test_the_dtype_follows_the_vocabulary(monkeypatch, vocab_size, dtype):
     monkeypatch.setattr(folder, "open_model", lambda *a: letters)
     top = chr(vocab_size - 1 - 4)
     spec = {"tokenizer": {"sha256": "", "maker": "m", "dtype": token_dtype(vocab_size).str}}
-    result = folder.make(
-        MemoryReads("w-1", tables_of([f"a{top}"]), spec=spec, paths={"tokenizer": "/x/y/z"}), PARAMS
-    )
+    result = folder.make(MemoryReads("w-1", tables_of([f"a{top}"]), spec=spec, paths={"tokenizer": "/x/y/z"}), PARAMS)
     assert result.files[".bin"].dtype == np.dtype(dtype)
     assert result.files[".bin"].tolist() == [ord("a") + 4, vocab_size - 1, 2]
     with pytest.raises(TokenizerError, match=f"gave id {vocab_size}, its last is {vocab_size - 1}"):
@@ -291,9 +279,7 @@ def test_unknown_ids_are_counted(monkeypatch):
 
     monkeypatch.setattr(folder, "open_model", lambda *a: Unknowing(1000))
     spec = {"tokenizer": {"sha256": "", "maker": "m", "dtype": "<u2"}}
-    result = folder.make(
-        MemoryReads("w-1", tables_of(["a?b?", "c"]), spec=spec, paths={"tokenizer": "/x/y/z"}), PARAMS
-    )
+    result = folder.make(MemoryReads("w-1", tables_of(["a?b?", "c"]), spec=spec, paths={"tokenizer": "/x/y/z"}), PARAMS)
     assert result.files[".parquet"]["unknown"].to_pylist() == [2, 0]
     assert result.counts["unknown"] == 2
 
@@ -310,9 +296,7 @@ def before(result):
 def watched(monkeypatch):
     seen = []
     plain = folder.encode
-    monkeypatch.setattr(
-        folder, "encode", lambda texts, tokenizer: seen.extend(texts) or plain(texts, tokenizer)
-    )
+    monkeypatch.setattr(folder, "encode", lambda texts, tokenizer: seen.extend(texts) or plain(texts, tokenizer))
     return seen
 
 
@@ -409,9 +393,7 @@ def test_invariants_name_what_is_off(small):
     off["ends"] += 1
     off["dropped|rule=filter:x"] += 1
     table = result.files[".parquet"]
-    unit = SimpleNamespace(
-        counts=lambda f: {"web-1": off}, table=lambda f, columns, unit: table.select(columns)
-    )
+    unit = SimpleNamespace(counts=lambda f: {"web-1": off}, table=lambda f, columns, unit: table.select(columns))
     assert len(list(invariants(unit))) == 4
 
 

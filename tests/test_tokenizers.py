@@ -36,9 +36,7 @@ def test_training_twice_gives_the_same_bytes(tmp_path):
 def test_threads_change_no_piece(tmp_path, small):
     other = lay(tmp_path, "threads", threads=2)
     assert probe_ids(other) == probe_ids(small)
-    assert [other.piece(i) for i in range(other.vocab_size)] == [
-        small.piece(i) for i in range(small.vocab_size)
-    ]
+    assert [other.piece(i) for i in range(other.vocab_size)] == [small.piece(i) for i in range(small.vocab_size)]
 
 
 def test_the_card_says_what_was_seen(tmp_path):
@@ -240,9 +238,7 @@ def part(rows, cuts=()):
     }
     tables["dedup/cuts"] = pa.table(empty)
     columns = (
-        [pa.array(list(column), pa.int64()) for column in zip(*cuts, strict=True)]
-        if cuts
-        else list(empty.values())
+        [pa.array(list(column), pa.int64()) for column in zip(*cuts, strict=True)] if cuts else list(empty.values())
     )
     tables["decontaminate/cuts"] = pa.table(columns, names=list(empty))
     return tables

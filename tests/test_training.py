@@ -108,9 +108,7 @@ def test_a_run_goes_on_exactly_where_it_stopped(stop: int, pin: Pin, whole: dict
     record = train(pin, PARAMS, root=tmp_path, run="r", resume=True)
     assert record["resumed_at"] == 8 * stop
     assert [step for step, _ in record["loss"]] == list(range(1, 51))
-    assert [loss for _, loss in record["loss"]] == pytest.approx(
-        [loss for _, loss in whole["loss"]], abs=1e-5
-    )
+    assert [loss for _, loss in record["loss"]] == pytest.approx([loss for _, loss in whole["loss"]], abs=1e-5)
 
 
 def test_a_checkpoint_of_other_data_is_refused(pin: Pin, tmp_path: Path) -> None:
@@ -188,9 +186,7 @@ def test_too_many_passes_over_a_source_are_refused_before_any_work(pin: Pin, tmp
     epochs = check_repetition(pin.schedule, PARAMS)
     assert epochs["b"] == pytest.approx(200 / pin.schedule.sources["b"]["train"].sequences)
     long = replace(PARAMS, steps=1000)
-    with pytest.raises(
-        ValueError, match=r"8000 positions repeat source b \(\d+ sequences\) .* allowed are 4; lower"
-    ):
+    with pytest.raises(ValueError, match=r"8000 positions repeat source b \(\d+ sequences\) .* allowed are 4; lower"):
         train(pin, long, root=tmp_path)
     assert not (tmp_path / "runs").exists()
     check_repetition(pin.schedule, replace(long, max_epochs_of={"b": 99.0}))

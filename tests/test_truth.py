@@ -116,7 +116,5 @@ def test_nothing_else_is_dropped(verdicts: dict) -> None:
     named = {place(item["place"]) for name in ("contaminated", "junk") for item in TRUTH[name]}
     named |= {place(one) for item in TRUTH["near_duplicates"] for one in item["pair"]}
     named |= {place(one) for group in [*TRUTH["exact_duplicates"], TRUTH["chain"]["places"]] for one in group}
-    dropped = {
-        where for where, steps in verdicts.items() for row in steps.values() if row["verdict"] == "drop"
-    }
+    dropped = {where for where, steps in verdicts.items() for row in steps.values() if row["verdict"] == "drop"}
     assert dropped - named == set()

@@ -70,9 +70,7 @@ def test_empty_is_allowed_only_while_the_named_measure_is_zero(tmp_path):
 
 
 def test_a_column_that_nobody_made_and_a_rule_whose_signal_nobody_computes(tmp_path):
-    result = check(
-        tmp_path, {"words": [1]}, expect("column_max_to_be_between", column="wrods", severity="warning")
-    )
+    result = check(tmp_path, {"words": [1]}, expect("column_max_to_be_between", column="wrods", severity="warning"))
     assert "no column wrods (there are: words)" in the_only(result.failures)
     rules = [
         SimpleNamespace(name="too_short", signal="words"),
@@ -109,9 +107,7 @@ def test_a_rule_that_never_fires_is_named(tmp_path):
 
 
 def test_blank_is_not_visible(tmp_path):
-    assert [
-        visible(text) for text in ("", "  \n", "\u200b\u2060", "\0", "\u3164", "a b", "日本", "é", "!")
-    ] == [
+    assert [visible(text) for text in ("", "  \n", "\u200b\u2060", "\0", "\u3164", "a b", "日本", "é", "!")] == [
         *[0] * 5,
         2,
         2,
@@ -131,10 +127,7 @@ def test_case_57(tmp_path, name):
     result = check(tmp_path, table, nulls, shown)
     assert not result.success
     if name == "all_null":
-        assert (
-            "4 of 4 tested" in result.failures[0]
-            and "tested nothing: all 4 values are null" in result.failures[1]
-        )
+        assert "4 of 4 tested" in result.failures[0] and "tested nothing: all 4 values are null" in result.failures[1]
     elif name == "blank":
         assert "text_visible" in the_only(result.failures) and "4 of 4 tested" in result.failures[0]
     else:
@@ -143,10 +136,7 @@ def test_case_57(tmp_path, name):
 
 def test_mostly_zero_and_one(tmp_path):
     table = {"text": ["a", None, None, None]}
-    limits = {
-        most: expect("column_values_to_not_be_null", column="text", mostly=most)
-        for most in (0, 0.25, 0.26, 1)
-    }
+    limits = {most: expect("column_values_to_not_be_null", column="text", mostly=most) for most in (0, 0.25, 0.26, 1)}
     found = {most: check(tmp_path, table, limit) for most, limit in limits.items()}
     assert [found[most].success for most in (0, 0.25, 0.26, 1)] == [True, True, False, False]
     assert "can never be broken, since mostly is 0" in the_only(found[0].warnings)

@@ -78,7 +78,13 @@ TOY = Step(
     folders=(
         Folder("words", "tests.toy:count", shapes=("times",), plan=plan_files),
         Folder(
-            "decisions", "tests.toy:decide", ("toy/words",), ("keep_longest",), plan=the_whole, spread=True, also=("extras",)
+            "decisions",
+            "tests.toy:decide",
+            ("toy/words",),
+            ("keep_longest",),
+            plan=the_whole,
+            spread=True,
+            also=("extras",),
         ),
         Folder("copies", "tests.toy:copied", ("toy/words", "toy/decisions"), plan=each_part),
     ),

@@ -44,9 +44,7 @@ class PackedDataset:
         self.dtype = np.dtype(pin.schedule.dtype)
         self.order = Order(pin.schedule) if split == "train" else None
         sources = self.order.sources if self.order else sorted(pin.schedule.sources)
-        shards = [
-            [ShardReader(path.parent, path.name) for path in pin.shards(name, split)] for name in sources
-        ]
+        shards = [[ShardReader(path.parent, path.name) for path in pin.shards(name, split)] for name in sources]
         self._views = [View(shard) for of_source in shards for shard in of_source]
         counts = [sum(map(len, of_source)) for of_source in shards]
         self._firsts = np.cumsum([0, *counts])[:-1]
@@ -111,9 +109,7 @@ class PositionBatches:
     """A batch sampler for a standard DataLoader: `steps` arrays of this rank's positions from `position`
     on."""
 
-    def __init__(
-        self, batch_size: int, steps: int, *, position: int = 0, rank: int = 0, world: int = 1
-    ) -> None:
+    def __init__(self, batch_size: int, steps: int, *, position: int = 0, rank: int = 0, world: int = 1) -> None:
         self._batch, self._steps, self._position = batch_size, steps, position
         self._own = own_rows(batch_size, rank, world)
 

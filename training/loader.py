@@ -64,9 +64,7 @@ def build_dataloader(
     own = own_rows(batch_size, rank, world)
     dataset = PackedDataset(pin, split)
     if not dataset.sequences:
-        raise ValueError(
-            f"pin {pin.fingerprint[:12]} has no {split} sequences; see pack's shares of the splits"
-        )
+        raise ValueError(f"pin {pin.fingerprint[:12]} has no {split} sequences; see pack's shares of the splits")
     last = dataset.sequences if split != "train" else steps * batch_size if steps is not None else None
     return Loader(dataset, batch_size, own, last, labels, isolate_documents, torch.device(device))
 
@@ -88,9 +86,7 @@ class Loader:
         self._own, self._last, self._labels = own, last, labels
         self._side = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
         slots = SLOTS if self._side else 1
-        self._ring = [
-            Slot(len(own), dataset.width, dataset.dtype, device, begins=isolate) for _ in range(slots)
-        ]
+        self._ring = [Slot(len(own), dataset.width, dataset.dtype, device, begins=isolate) for _ in range(slots)]
         if self._side:
             self._side.wait_stream(torch.cuda.current_stream(device))
 

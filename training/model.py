@@ -21,9 +21,7 @@ class GPT(nn.Module):
     def __init__(self, vocab_size: int, layers: int, heads: int, width: int) -> None:
         super().__init__()
         if width % (2 * heads):
-            raise ValueError(
-                f"width {width} must be a multiple of twice the {heads} heads; change one of them"
-            )
+            raise ValueError(f"width {width} must be a multiple of twice the {heads} heads; change one of them")
         self.embedding = nn.Embedding(vocab_size, width)
         self.blocks = nn.ModuleList(Block(heads, width) for _ in range(layers))
         self.norm = nn.RMSNorm(width)

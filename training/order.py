@@ -97,9 +97,7 @@ class Order:
         stage = np.searchsorted(self._starts, positions, side="right") - 1
         periods, offset = np.divmod(positions - self._starts[stage], self._period)
         source = self._tables[stage, offset]
-        drawn = (
-            self._cursors[stage, source] + periods * self._quotas[stage, source] + self._ranks[stage, offset]
-        )
+        drawn = self._cursors[stage, source] + periods * self._quotas[stage, source] + self._ranks[stage, offset]
         epoch, within = np.divmod(drawn, self._sizes[source])
         keys = _mix(self._keys[source] + (epoch.astype(np.uint64) + np.uint64(1)) * np.uint64(_GOLDEN))
         on = Domain(*(field[source] for field in self._domain))

@@ -78,14 +78,10 @@ def _fault(name: str, value: Any) -> str | None:
     """What is wrong with one value, or None."""
     wanted = get_type_hints(TrainParams)[name]
     if name == "labels":
-        return (
-            None if value in ("shifted", "model") else f"train.labels is {value!r}, not 'shifted' or 'model'"
-        )
+        return None if value in ("shifted", "model") else f"train.labels is {value!r}, not 'shifted' or 'model'"
     if name == "max_epochs_of":
         return None if isinstance(value, dict) else f"train.{name} is {value!r}, not a mapping of sources"
-    if not isinstance(value, (int, float) if wanted is float else wanted) or (
-        wanted is not bool and value is True
-    ):
+    if not isinstance(value, (int, float) if wanted is float else wanted) or (wanted is not bool and value is True):
         return f"train.{name} is {value!r}, not of type {wanted.__name__}"
     smallest = 1 if name in ("batch_size", "steps", "layers", "heads", "width", "log_every") else 0
     if wanted in (int, float) and value < smallest:

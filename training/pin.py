@@ -61,14 +61,10 @@ def open_pin(name: str, root: Path = Path(), *, full: bool = False) -> Pin:
     fingerprint, release = _resolve(name, root)
     folder = root / "pins" / fingerprint
     if not (folder / "pin.json").is_file():
-        raise PinError(
-            f"pin {name} ({fingerprint[:12]}) is not on this machine", f"run: gristmill fetch {name}"
-        )
+        raise PinError(f"pin {name} ({fingerprint[:12]}) is not on this machine", f"run: gristmill fetch {name}")
     laid = _json(folder / "pin.json")
     if laid.get("fingerprint") != fingerprint:
-        raise PinError(
-            f"{folder / 'pin.json'} names {laid.get('fingerprint')}, its folder {fingerprint}", _again(name)
-        )
+        raise PinError(f"{folder / 'pin.json'} names {laid.get('fingerprint')}, its folder {fingerprint}", _again(name))
     files = _files(release or laid, folder)
     _verify(folder, files, root / ".gristmill" / "stamps" / "pins" / f"{fingerprint}.json", name, full)
     try:
@@ -115,9 +111,7 @@ def _json(path: Path) -> dict[str, Any]:
         if not isinstance(content, dict):
             raise ValueError(f"it holds a {type(content).__name__}, not an object")
     except ValueError as problem:
-        raise PinError(
-            f"{path} cannot be read: {problem}", "restore it from git, or fetch the pin again"
-        ) from problem
+        raise PinError(f"{path} cannot be read: {problem}", "restore it from git, or fetch the pin again") from problem
     return content
 
 
@@ -128,9 +122,7 @@ def _files(source: dict[str, Any], folder: Path) -> Files:
         raise PinError(f"the release or pin.json of {folder} names no {MIXTURE}", "release it again")
     for name in files:
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-            raise PinError(
-                f"the release or pin.json of {folder} names {name!r}, outside the pin", "release it again"
-            )
+            raise PinError(f"the release or pin.json of {folder} names {name!r}, outside the pin", "release it again")
     return files
 
 
@@ -138,9 +130,7 @@ def _verify(folder: Path, files: Files, stamps: Path, name: str, full: bool) -> 
     """Hold every file against its digest; raises PinError for the first, in order of name, that differs."""
     known = {} if full or not stamps.is_file() else _json(stamps)
     with ThreadPoolExecutor(max_workers=min(16, os.cpu_count() or 1)) as pool:
-        now = dict(
-            zip(files, pool.map(lambda path: _stamp(folder, path, files[path], known), files), strict=True)
-        )
+        now = dict(zip(files, pool.map(lambda path: _stamp(folder, path, files[path], known), files), strict=True))
     wrong = [path for path in sorted(files) if now[path][0] != files[path]["sha256"]]
     if wrong:
         more = f" (and {len(wrong) - 1} more files)" if len(wrong) > 1 else ""
@@ -177,9 +167,7 @@ def _check_shards(schedule: Schedule, files: Files, name: str) -> None:
     for source, splits in schedule.sources.items():
         for split, held in splits.items():
             wanted = [f"{shard.name}{suffix}" for shard in held.shards for suffix in SUFFIXES]
-            listed = {
-                file: files.get(f"shard/{source}/{split}/{file}", {}).get("sha256", "none") for file in wanted
-            }
+            listed = {file: files.get(f"shard/{source}/{split}/{file}", {}).get("sha256", "none") for file in wanted}
             if folder_content(listed) != held.content:
                 raise PinError(
                     f"the shards of {source}/{split} have content {folder_content(listed)}, "

@@ -24,9 +24,7 @@ class Slot:
         self._host += [torch.zeros(rows, width, dtype=torch.bool)] * begins
         if self._on_gpu:
             self._host = [tensor.pin_memory() for tensor in self._host]
-            self._device = [
-                torch.empty_like(tensor, device=device, pin_memory=False) for tensor in self._host
-            ]
+            self._device = [torch.empty_like(tensor, device=device, pin_memory=False) for tensor in self._host]
             self._copied, self._taken = torch.cuda.Event(), torch.cuda.Event()  # type: ignore[no-untyped-call]
         self.tokens = self._host[0].numpy().view(dtype)
         self.lengths = self._host[1].numpy()

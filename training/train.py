@@ -89,9 +89,7 @@ class Training:
         if params.threads:
             torch.set_num_threads(params.threads)
         torch.manual_seed(params.seed)
-        self.model = GPT(pin.schedule.vocab_size, params.layers, params.heads, params.width).to(
-            self.rank.device
-        )
+        self.model = GPT(pin.schedule.vocab_size, params.layers, params.heads, params.width).to(self.rank.device)
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(),
             lr=params.learning_rate,
@@ -99,11 +97,7 @@ class Training:
             weight_decay=params.weight_decay,
         )
         self.loader = self._loader(pin, "train")
-        held = (
-            splits["validation"].sequences
-            for splits in pin.schedule.sources.values()
-            if "validation" in splits
-        )
+        held = (splits["validation"].sequences for splits in pin.schedule.sources.values() if "validation" in splits)
         self.validation = self._loader(pin, "validation") if sum(held) else None
         name = run or f"{pin.fingerprint[:12]}-{digest(asdict(params))[:8]}"
         self.folder = root / "runs" / name
@@ -183,9 +177,7 @@ class Training:
         tokens = positions * (self.loader.dataset.width - 1)
         mean, rate = loss / max(1.0, count), tokens / seconds
         self.record["loss"].append([step, mean])
-        self.record.update(
-            position=self.loader.position, tokens=tokens, seconds=seconds, tokens_per_second=rate
-        )
+        self.record.update(position=self.loader.position, tokens=tokens, seconds=seconds, tokens_per_second=rate)
         self._say(step, {"loss": mean, "tokens_per_second": rate})
 
     def _say(self, step: int, figures: Mapping[str, float]) -> None:
@@ -233,9 +225,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m training.train", description="Train on a pin.")
     parser.add_argument("pin", help="release name, tag or beginning of a fingerprint")
     parser.add_argument("--params", type=Path, required=True, help="JSON: the section train of params.yaml")
-    parser.add_argument(
-        "--root", type=Path, default=Path(), help="the folder that holds pins/ and gets runs/"
-    )
+    parser.add_argument("--root", type=Path, default=Path(), help="the folder that holds pins/ and gets runs/")
     parser.add_argument("--run", help="name of the run; by default from data and params")
     parser.add_argument("--resume", action="store_true", help="go on from the run's checkpoint")
     parser.add_argument("--allow-other-pin", action="store_true", help="even where it belongs to other data")

@@ -244,9 +244,7 @@ def _check(schedule: Schedule) -> None:
         for split, folder in splits.items():
             held = sum(shard.sequences for shard in folder.shards)
             if split not in SPLIT_NAMES or folder.sequences != held:
-                raise ScheduleError(
-                    f"{name}/{split} says {folder.sequences} sequences, its shards say {held}"
-                )
+                raise ScheduleError(f"{name}/{split} says {folder.sequences} sequences, its shards say {held}")
     trained = sources_to_train(schedule.sources)
     stages = [(stage.start, stage.weights) for stage in schedule.stages]
     if lay_stages(stages, schedule.period, trained) != schedule.stages:
@@ -255,6 +253,4 @@ def _check(schedule: Schedule) -> None:
 
 def sources_to_train(sources: Mapping[str, Mapping[str, Split]]) -> list[str]:
     """Names of the sources that have sequences to train on, sorted."""
-    return [
-        name for name, splits in sorted(sources.items()) if "train" in splits and splits["train"].sequences
-    ]
+    return [name for name, splits in sorted(sources.items()) if "train" in splits and splits["train"].sequences]

@@ -58,9 +58,7 @@ def index_bytes(sizes: Array, dtype: np.dtype[Any]) -> bytes:
     if code is None:
         raise ShardError(f"dtype {np.dtype(dtype).name} has no code in the index; use uint16 or int32")
     if len(sizes) and not 0 < int(sizes.min()) <= int(sizes.max()) <= LARGEST_SIZE:
-        raise ShardError(
-            f"documents of {sizes.min()} to {sizes.max()} ids; the index holds 1 to {LARGEST_SIZE}"
-        )
+        raise ShardError(f"documents of {sizes.min()} to {sizes.max()} ids; the index holds 1 to {LARGEST_SIZE}")
     number = len(sizes)
     pointers = np.cumsum(sizes, dtype=np.int64) - sizes
     arrays = (
@@ -86,9 +84,7 @@ class ShardIndex:
         with _opened(path) as file:
             head = file.read(HEADER.size)
         if len(head) < HEADER.size or head[: len(MAGIC)] != MAGIC:
-            raise ShardError(
-                f"{path}: expected {MAGIC!r} at its start, found {head[: len(MAGIC)]!r}; lay it anew"
-            )
+            raise ShardError(f"{path}: expected {MAGIC!r} at its start, found {head[: len(MAGIC)]!r}; lay it anew")
         _, version, code, number, listed = HEADER.unpack(head)
         if (version, listed) != (VERSION, number + 1) or code not in CODES:
             raise ShardError(
@@ -122,8 +118,7 @@ class ShardIndex:
         if len(wrong):
             at = int(wrong[0])
             raise ShardError(
-                f"{self.path}: expected document {at} at byte {expected[at]},"
-                f" found {self.pointers[at]}; lay it anew"
+                f"{self.path}: expected document {at} at byte {expected[at]}, found {self.pointers[at]}; lay it anew"
             )
 
     def _array(self, dtype: str, offset: int, number: int) -> Array:
@@ -168,9 +163,7 @@ class ShardReader:
     def _check_bounds(self) -> None:
         path = self._folder / f"{self.name}.stops.npy"
         if len(self.starts) != len(self.stops):
-            raise ShardError(
-                f"{path}: expected {len(self.starts)} bounds, found {len(self.stops)}; lay it anew"
-            )
+            raise ShardError(f"{path}: expected {len(self.starts)} bounds, found {len(self.stops)}; lay it anew")
         wrong = np.flatnonzero((self.starts >= self.stops) | (self.stops > len(self.tokens)))
         if len(wrong):
             at = int(wrong[0])
@@ -193,9 +186,7 @@ def _bounds(path: Path) -> Array:
     except (ValueError, EOFError) as error:
         raise ShardError(f"{path}: expected an array of uint64, found {error}; lay it anew") from None
     if not isinstance(bounds, np.ndarray) or bounds.dtype != np.dtype("<u8") or bounds.ndim != 1:
-        raise ShardError(
-            f"{path}: expected uint64 [sequences], found {getattr(bounds, 'dtype', bounds)}; lay it anew"
-        )
+        raise ShardError(f"{path}: expected uint64 [sequences], found {getattr(bounds, 'dtype', bounds)}; lay it anew")
     return np.asarray(bounds)
 
 

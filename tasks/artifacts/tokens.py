@@ -19,7 +19,7 @@ TOKEN_ROWS = pa.schema(
         pa.field("unknown", pa.int64(), nullable=False),  # ids equal to the tokenizer's unk
     ]
 )
-"""tokenize/tokens/<part>.parquet: row-aligned. Beside it <part>.bin holds the ids, flat, little-endian, rows in order."""
+"""tokenize/tokens/<part>.parquet: row-aligned. Beside it <part>.bin: the ids, flat, little-endian, in order."""
 
 SPLITS = pa.schema([pa.field("split", pa.string(), nullable=False)])
 """pack/splits: row-aligned; train, validation or test, by text_sha."""

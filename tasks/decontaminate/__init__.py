@@ -86,9 +86,7 @@ def plan_matches(plan: Plan, folder: Folder) -> list[Unit]:
 def plan_judged(plan: Plan, folder: Folder) -> list[Unit]:
     """A unit for each part; each reads the corpus's boilerplate too."""
     aligned = replace(folder, reads=tuple(read for read in folder.reads if read != BOILERPLATE))
-    return [
-        replace(unit, reads=(*unit.reads, (BOILERPLATE, "boilerplate"))) for unit in each_part(plan, aligned)
-    ]
+    return [replace(unit, reads=(*unit.reads, (BOILERPLATE, "boilerplate"))) for unit in each_part(plan, aligned)]
 
 
 def plan_certificate(plan: Plan, folder: Folder) -> list[Unit]:

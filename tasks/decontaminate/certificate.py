@@ -63,9 +63,7 @@ def certify(reads: Reads, params: DecontaminateParams) -> Made:
         found = _taking_part(telling_matches(reads, unit), column)
         matched.update(row["verdict"] for row in _different(found, ["row", "verdict"]))
         source = unit.split("-")[0]
-        lines += [
-            {**line, "document": f"{unit}:{line['row']}", "source": source} for line in found.to_pylist()
-        ]
+        lines += [{**line, "document": f"{unit}:{line['row']}", "source": source} for line in found.to_pylist()]
     sets = {
         one["name"]: {
             **one,

@@ -98,9 +98,7 @@ def build_index(sets: tuple[EvaluationSet, ...], numbers: Numbers) -> Index:
     unique, items_P = _pairs(windows.hashes_G[~common_G], items_G[~common_G])
     hashes, starts = np.unique(unique, return_index=True)
     lengths = tuple(int(length) for length in np.unique(windows.lengths_F) if length)
-    grams = Grams(
-        ngram_table(hashes), hashes, np.append(starts, len(unique)), items_P, lengths, numbers.ngram_words
-    )
+    grams = Grams(ngram_table(hashes), hashes, np.append(starts, len(unique)), items_P, lengths, numbers.ngram_words)
     facts = tuple(_facts(number, windows, sets_I, items_G, common_G) for number in range(len(sets)))
     grams_I = _grams_of_items(windows, common_G, len(flat))
     names_I = tuple(item.name for item in flat)
@@ -169,9 +167,7 @@ def _grams_of_items(windows: Windows, common_G: np.ndarray, items: int) -> np.nd
     return np.where(grams_I < most, grams_I, 0)
 
 
-def _facts(
-    number: int, windows: Windows, sets_I: np.ndarray, items_G: np.ndarray, common_G: np.ndarray
-) -> SetFacts:
+def _facts(number: int, windows: Windows, sets_I: np.ndarray, items_G: np.ndarray, common_G: np.ndarray) -> SetFacts:
     mine_G = sets_I[items_G] == number
     items = int((sets_I == number).sum())
     with_ngrams = np.unique(items_G[mine_G])

@@ -36,8 +36,7 @@ def match(reads: Reads, params: DecontaminateParams) -> Made:
     index = index_of(reads, params)
     texts = reads.table("normalize/text", ["text"]).column("text")
     tables = [
-        _match_rows(texts.slice(start, ROWS_AT_ONCE), start, index)
-        for start in range(0, len(texts), ROWS_AT_ONCE)
+        _match_rows(texts.slice(start, ROWS_AT_ONCE), start, index) for start in range(0, len(texts), ROWS_AT_ONCE)
     ]
     table = pa.concat_tables([SCHEMA.empty_table(), *tables])
     order = [(name, "ascending") for name in ("row", "set", "item", "start")]
@@ -68,8 +67,6 @@ def _match_rows(texts: pa.ChunkedArray, first: int, index: Index) -> pa.Table:
         "start": passages.starts_M,
         "stop": passages.stops_M,
         "item_grams": index.grams_I[passages.items_M],
-        "ngrams": pa.ListArray.from_arrays(
-            pa.array(passages.offsets_M1, pa.int32()), pa.array(passages.hashes)
-        ),
+        "ngrams": pa.ListArray.from_arrays(pa.array(passages.offsets_M1, pa.int32()), pa.array(passages.hashes)),
     }
     return pa.table(columns, schema=SCHEMA)

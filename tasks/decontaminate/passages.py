@@ -64,9 +64,7 @@ def find_passages(words: Words, grams: Grams) -> Passages:
         return Passages(nothing, nothing, nothing, nothing, nothing, np.zeros(1, np.int64), none)
     texts, items, places, numbers, lasts = (np.concatenate(column) for column in zip(*found, strict=True))
     order = np.lexsort((places, items, texts))
-    texts, items, places, numbers, lasts = (
-        column[order] for column in (texts, items, places, numbers, lasts)
-    )
+    texts, items, places, numbers, lasts = (column[order] for column in (texts, items, places, numbers, lasts))
     begins = np.ones(len(texts), np.bool_)
     begins[1:] = (texts[1:] != texts[:-1]) | (items[1:] != items[:-1]) | (np.diff(places) > grams.gap)
     firsts = np.flatnonzero(begins)

@@ -93,9 +93,7 @@ def _content(of: EvaluationSet) -> bytes:
     try:
         raw = Path(of.path).read_bytes()
     except OSError as error:
-        raise SourceError(
-            f"evaluation set {of.name} cannot be read: {error.strerror}", "correct its path"
-        ) from error
+        raise SourceError(f"evaluation set {of.name} cannot be read: {error.strerror}", "correct its path") from error
     found = hashlib.sha256(raw).hexdigest()
     if found != of.sha256:
         raise IntegrityError(
@@ -107,9 +105,7 @@ def _content(of: EvaluationSet) -> bytes:
     try:
         return gzip.decompress(raw)
     except (EOFError, OSError, zlib.error) as error:
-        raise SourceError(
-            f"evaluation set {of.name} is a damaged gzip file: {error}", "fetch it again"
-        ) from error
+        raise SourceError(f"evaluation set {of.name} is a damaged gzip file: {error}", "fetch it again") from error
 
 
 def _field(record: dict[str, Any], field: str) -> Any:

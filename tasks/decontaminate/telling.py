@@ -23,9 +23,7 @@ class Tables(Protocol):
 
 def telling_matches(reads: Tables, unit: str | None = None) -> pa.Table:
     """The matches of a part that tell something: row, set, item, start, stop and grams."""
-    matches = reads.table(
-        "decontaminate/matches", ["row", "set", "item", "start", "stop", "ngrams"], unit=unit
-    )
+    matches = reads.table("decontaminate/matches", ["row", "set", "item", "start", "stop", "ngrams"], unit=unit)
     boilerplate = reads.table("decontaminate/boilerplate", ["ngram"], unit="boilerplate").column("ngram")
     sizes = pc.list_value_length(matches.column("ngrams")).to_numpy()
     of_match = np.repeat(np.arange(matches.num_rows), sizes)

@@ -52,9 +52,7 @@ def decide(reads: Reads, params: DecontaminateParams) -> Made:
     columns = {"verdict": pa.array(verdicts, pa.string()), "rule": best.column("set").take(places)}
     columns |= {name: best.column(name).take(places) for name in ("item", "grams")}
     table = pa.table(columns, schema=SCHEMA)
-    return Made(
-        {".parquet": table}, _counts(verdicts, np.array(table.column("rule").to_pylist(), object), characters)
-    )
+    return Made({".parquet": table}, _counts(verdicts, np.array(table.column("rule").to_pylist(), object), characters))
 
 
 def _most_shared(matches: pa.Table) -> pa.Table:
@@ -64,9 +62,7 @@ def _most_shared(matches: pa.Table) -> pa.Table:
     items = items.sort_by(order)
     _, firsts = np.unique(items.column("row").to_numpy(), return_index=True)
     best = items.take(pa.array(firsts))
-    return pa.table(
-        {name: best.column(name) for name in ("row", "set", "item")} | {"grams": best.column("grams_sum")}
-    )
+    return pa.table({name: best.column(name) for name in ("row", "set", "item")} | {"grams": best.column("grams_sum")})
 
 
 def _counts(verdicts: np.ndarray, rules: np.ndarray, characters: np.ndarray) -> Counts:

@@ -58,9 +58,7 @@ class _Part(NamedTuple):
 
 def rank_documents(reads: Reads, params: DedupParams) -> Documents:
     """All documents that filter keeps, ranked, with the buckets of their signatures."""
-    parts = [
-        _read_part(reads, params, number, unit) for number, unit in enumerate(reads.units("normalize/text"))
-    ]
+    parts = [_read_part(reads, params, number, unit) for number, unit in enumerate(reads.units("normalize/text"))]
     if not parts:
         return _none(params.bands)
     numbers = np.concatenate([part.numbers_7N for part in parts], axis=1)

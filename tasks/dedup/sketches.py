@@ -28,9 +28,7 @@ ROWS_AT_ONCE = 4096
 def sketch(reads: Reads, params: DedupParams) -> Made:
     """The sketches of one part, row-aligned, columns as in SCHEMA."""
     texts = reads.table("normalize/text", ["text"]).column("text")
-    tables = [
-        _sketch_rows(texts.slice(start, ROWS_AT_ONCE), params) for start in range(0, len(texts), ROWS_AT_ONCE)
-    ]
+    tables = [_sketch_rows(texts.slice(start, ROWS_AT_ONCE), params) for start in range(0, len(texts), ROWS_AT_ONCE)]
     table = pa.concat_tables(tables) if tables else SCHEMA.empty_table()
     return Made({".parquet": table}, {"texts": table.num_rows})
 

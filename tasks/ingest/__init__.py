@@ -43,9 +43,7 @@ class IngestParams(StepParams):
         if self.part_bytes_max < self.part_bytes:
             raise ValueError(f"part_bytes_max {self.part_bytes_max} is below part_bytes {self.part_bytes}")
         if self.small_file_bytes > self.part_bytes:
-            raise ValueError(
-                f"small_file_bytes {self.small_file_bytes} is above part_bytes {self.part_bytes}"
-            )
+            raise ValueError(f"small_file_bytes {self.small_file_bytes} is above part_bytes {self.part_bytes}")
         return self
 
 

@@ -41,9 +41,7 @@ def blocks(file: pa.NativeFile, form: str, named: str) -> Iterator[bytes]:
             yield from _read(file)
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = str(error).split("\n")[0]
-        raise SourceError(
-            f"{named} is damaged: {reason}", "fetch it again, or take it out of its source"
-        ) from error
+        raise SourceError(f"{named} is damaged: {reason}", "fetch it again, or take it out of its source") from error
 
 
 def file_blocks(path: Path, start: int, stop: int) -> Iterator[bytes]:
@@ -63,9 +61,7 @@ def _read(stream: pa.NativeFile) -> Iterator[bytes]:
 
 def _decompressed(file: pa.NativeFile, codec: str, named: str) -> Iterator[bytes]:
     if file.size() == 0:
-        raise SourceError(
-            f"{named} is damaged: 0 bytes are no {codec} stream", "fetch it again, or delete it"
-        )
+        raise SourceError(f"{named} is damaged: 0 bytes are no {codec} stream", "fetch it again, or delete it")
     with pa.CompressedInputStream(file, codec) as stream:
         yield from _read(stream)
 
@@ -92,8 +88,7 @@ def _listed(batch: pa.RecordBatch) -> list[dict[str, Any]]:
         return list(batch.to_pylist())
     except UnicodeDecodeError:
         columns = [
-            column.cast(pa.large_binary()) if pa.types.is_string(column.type) else column
-            for column in batch.columns
+            column.cast(pa.large_binary()) if pa.types.is_string(column.type) else column for column in batch.columns
         ]
         return list(pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist())
 

@@ -80,9 +80,7 @@ def _refuse_surrogates(value: Any) -> None:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         code = ord(error.object[error.start])
-        raise Reject(
-            "surrogate", f"it holds U+{code:04X}, half of a character without its other half"
-        ) from None
+        raise Reject("surrogate", f"it holds U+{code:04X}, half of a character without its other half") from None
 
 
 def _of_json(record: Any, kind: str) -> Fields:
@@ -127,9 +125,7 @@ def _messages(value: Any) -> list[dict[str, str]]:
 
 def _more(messages: list[dict[str, Any]]) -> dict[str, Any]:
     """What messages hold besides role and content, as {"messages": [fields of each]}."""
-    more = [
-        {key: held for key, held in message.items() if key not in ("role", "content")} for message in messages
-    ]
+    more = [{key: held for key, held in message.items() if key not in ("role", "content")} for message in messages]
     return {"messages": more} if any(more) else {}
 
 

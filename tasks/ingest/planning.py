@@ -72,10 +72,7 @@ def by_content(plan: Plan, folder: Folder) -> list[Unit]:
 
 def by_place(plan: Plan, folder: Folder) -> list[Unit]:
     """Units of `places` and `rejects`: paths, offsets and numbers stand in their keys too."""
-    return [
-        Unit(part.name, (), part.spec | {"spans": part.places}, files, part.origin)
-        for part, files in _laid(plan)
-    ]
+    return [Unit(part.name, (), part.spec | {"spans": part.places}, files, part.origin) for part, files in _laid(plan)]
 
 
 def take(count: int, limit: int | None, fraction: float | None) -> int:
@@ -129,9 +126,7 @@ def _parts(
     asked: _Asked, wanted: bytes, root: str, scratch: str, limit: int | None, fraction: float | None
 ) -> list[Part]:
     plan, found = asked.plan, asked.plan.sources()["sources"]
-    scanner = Scanner(
-        Path(root) / ".gristmill" / "scans", Path(scratch) / "spool", plan.params.record_bytes_max
-    )
+    scanner = Scanner(Path(root) / ".gristmill" / "scans", Path(scratch) / "spool", plan.params.record_bytes_max)
     laid = []
     for source in sorted(plan.params.sources, key=lambda source: source.name):
         runs = Runs(plan.params, source.name, source.kind, found[source.name]["files"])
@@ -203,8 +198,7 @@ class Runs:
         sizes = np.array([fact["bytes"] for fact in facts], np.uint64)
         digests = np.array([int(fact["sha256"][:16], 16) for fact in facts], np.uint64)
         spans = [
-            Span(path, self._form(path), fact["sha256"], 0, WHOLE, 0)
-            for path, fact in zip(paths, facts, strict=True)
+            Span(path, self._form(path), fact["sha256"], 0, WHOLE, 0) for path, fact in zip(paths, facts, strict=True)
         ]
         for start, stop in self._cut(sizes, digests):
             taken = spans[start:stop]

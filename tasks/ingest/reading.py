@@ -99,16 +99,12 @@ def _read(reads: Reads, limit: int) -> Reading:
             _add(reading, span, record, spec, limit)
     if fold(units) != spec["digest"]:
         first = plan["spans"][0][0]
-        raise SourceError(
-            f"source {spec['source']} changed while it was read, at or after {first}", "build again"
-        )
+        raise SourceError(f"source {spec['source']} changed while it was read, at or after {first}", "build again")
     _remember(_name(reads, limit), (pa.table(reading.places, PLACES), pa.table(reading.rejects, REJECTS)))
     return reading
 
 
-def _records(
-    span: Span, plan: dict[str, Any], source: str, limit: int, units: list[bytes]
-) -> Iterator[Record]:
+def _records(span: Span, plan: dict[str, Any], source: str, limit: int, units: list[bytes]) -> Iterator[Record]:
     """The records of a span; the digests of its units are put to `units` once it is read."""
     path, named = Path(plan["root"]) / span.file, f"{source}: {span.file}"
     if span.stop == WHOLE:

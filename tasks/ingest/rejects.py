@@ -23,7 +23,5 @@ def make(reads: Reads, params: IngestParams) -> Made:
     """Read a part's rejects. Counts: rejected, rejected|reason=<reason>."""
     _, rejects = read_around(reads, params.record_bytes_max)
     reasons = Counter(rejects["reason"].to_pylist())
-    counts = {"rejected": rejects.num_rows} | {
-        f"rejected|reason={name}": n for name, n in sorted(reasons.items())
-    }
+    counts = {"rejected": rejects.num_rows} | {f"rejected|reason={name}": n for name, n in sorted(reasons.items())}
     return Made({".parquet": rejects}, counts)

@@ -40,9 +40,7 @@ class MixParams(StepParams):
     def _ascending(self) -> MixParams:
         starts = [stage.start for stage in self.stages]
         if starts[0] != 0 or starts != sorted(set(starts)):
-            raise ValueError(
-                f"stages start at {starts}; the first starts at 0, and each later one further on"
-            )
+            raise ValueError(f"stages start at {starts}; the first starts at 0, and each later one further on")
         return self
 
 

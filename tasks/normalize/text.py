@@ -42,10 +42,7 @@ def make(reads: Reads, params: NormalizeParams) -> Made:
         "offsets": pa.array(offsets, SCHEMA.field("offsets").type),
     }
     clean = pa.table(
-        {
-            name: columns.get(name, table[name] if name in table.column_names else None)
-            for name in SCHEMA.names
-        }
+        {name: columns.get(name, table[name] if name in table.column_names else None) for name in SCHEMA.names}
     )
     counts = {
         "documents_in": table.num_rows,

@@ -27,17 +27,13 @@ class PackParams(StepParams):
     split_seed: int = shapes()  # other seed, other documents in validation and test
     validation_share: float = shapes(ge=0, le=1)  # of the documents
     test_share: float = shapes(ge=0, le=1)  # of the documents
-    group_bytes: int = shapes(
-        ge=2
-    )  # about a group's ids; a shard is never above twice that by grouping parts
+    group_bytes: int = shapes(ge=2)  # about a group's ids; a shard is never above twice that by grouping parts
 
     @model_validator(mode="after")
     def _shares(self) -> PackParams:
         both = self.validation_share + self.test_share
         if both > 1:
-            raise ValueError(
-                f"validation_share and test_share are {both:g} together; leave train something below 1"
-            )
+            raise ValueError(f"validation_share and test_share are {both:g} together; leave train something below 1")
         return self
 
 

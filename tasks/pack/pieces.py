@@ -28,9 +28,7 @@ def make(reads: Reads, params: PackParams) -> Made:
     parts: Sequence[str] = reads.spec["parts"]
     table = pa.concat_tables([_pieces(reads, part) for part in parts])
     tokens = int(np.sum(table["stop"].to_numpy() - table["start"].to_numpy()))
-    return Made(
-        {".parquet": table}, {"tokens_in": tokens, "documents_in": table.num_rows, "parts": len(parts)}
-    )
+    return Made({".parquet": table}, {"tokens_in": tokens, "documents_in": table.num_rows, "parts": len(parts)})
 
 
 def _pieces(reads: Reads, part: str) -> pa.Table:

@@ -27,9 +27,7 @@ def make(reads: Reads, params: PackParams) -> Made:
     """The sequences of the group, by the strategy of the params."""
     pieces = reads.table(PIECES, ["start", "stop"])
     tokens = int(np.sum(pieces["stop"].to_numpy() - pieces["start"].to_numpy()))
-    starts, stops = STRATEGIES[params.strategy](
-        tokens, params.tokens_per_sequence, keep_tail=params.tail == "keep"
-    )
+    starts, stops = STRATEGIES[params.strategy](tokens, params.tokens_per_sequence, keep_tail=params.tail == "keep")
     packed = int(stops[-1]) if len(stops) else 0
     counts = {"tokens_in": tokens, "tokens_packed": packed, "tokens_dropped": tokens - packed}
     counts |= {"sequences": len(starts)}

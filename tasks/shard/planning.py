@@ -64,7 +64,5 @@ def _parts(plan: Plan) -> dict[str, list[str]]:
 def _with_tokens(plan: Plan, source: str, split: str) -> list[str]:
     entries = plan.entries(SPLITS).items()
     return [
-        name
-        for name, entry in entries
-        if name.split("-")[0] == source and entry.counts.get(f"tokens|split={split}")
+        name for name, entry in entries if name.split("-")[0] == source and entry.counts.get(f"tokens|split={split}")
     ]

@@ -23,9 +23,7 @@ def band_keys(signatures_DP: np.ndarray, bands: int, rows: int) -> np.ndarray:
     Raises ValueError where the signatures have fewer than bands * rows values.
     """
     if bands * rows > signatures_DP.shape[1]:
-        raise ValueError(
-            f"{bands} bands of {rows} rows want {bands * rows} values, not {signatures_DP.shape[1]}"
-        )
+        raise ValueError(f"{bands} bands of {rows} rows want {bands * rows} values, not {signatures_DP.shape[1]}")
     keys_DB = np.empty((len(signatures_DP), bands), np.uint64)
     _band_keys(np.ascontiguousarray(signatures_DP), rows, keys_DB)
     return keys_DB

@@ -60,9 +60,7 @@ def _checked(data: bytes, span: Span) -> Span:
         raise ValueError(f"bytes {start} to {stop} are no span of a text of {len(data)} bytes")
     for border in span:
         if border < len(data) and data[border] & 0xC0 == 0x80:
-            raise ValueError(
-                f"byte {border} lies inside a character; a span {start} to {stop} must not cut one in two"
-            )
+            raise ValueError(f"byte {border} lies inside a character; a span {start} to {stop} must not cut one in two")
     return span
 
 

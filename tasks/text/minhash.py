@@ -28,9 +28,7 @@ def permutations(seed: int, count: int) -> np.ndarray:
     """uint32 [2, count]: the factors a (odd) and the summands b, drawn as datasketch 2 draws them."""
     numbers = np.random.RandomState(seed)
     halves = numbers.randint(0, 1 << 31, count, dtype=np.uint32)
-    return np.stack(
-        [halves * np.uint32(2) + np.uint32(1), numbers.randint(0, 1 << 32, count, dtype=np.uint32)]
-    )
+    return np.stack([halves * np.uint32(2) + np.uint32(1), numbers.randint(0, 1 << 32, count, dtype=np.uint32)])
 
 
 def sign(hashes_S: np.ndarray, offsets_D1: np.ndarray, permutations_2P: np.ndarray) -> np.ndarray:

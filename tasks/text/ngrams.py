@@ -25,9 +25,7 @@ _BITS_PER_NGRAM = 16
 _LONGEST_FILTER = 1 << 30
 
 
-def window_hashes(
-    hashes_W: np.ndarray, offsets_D1: np.ndarray, lengths_D: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def window_hashes(hashes_W: np.ndarray, offsets_D1: np.ndarray, lengths_D: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(hashes uint64 [G], offsets int64 [D + 1]) of the windows of each of D texts, in order, repeats
     included.
 
@@ -59,9 +57,7 @@ def ngram_table(hashes_G: np.ndarray) -> NgramTable:
     count = max(1, len(hashes_G))
     bits = min(_LONGEST_FILTER, _power_of_two(max(64, count * _BITS_PER_NGRAM)))
     slots = _power_of_two(2 * count)
-    table = NgramTable(
-        np.zeros(bits // 64, np.uint64), np.zeros(slots, np.uint64), np.full(slots, -1, np.int64)
-    )
+    table = NgramTable(np.zeros(bits // 64, np.uint64), np.zeros(slots, np.uint64), np.full(slots, -1, np.int64))
     _fill(hashes_G.astype(np.uint64), *table)
     return table
 

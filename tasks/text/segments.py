@@ -47,9 +47,7 @@ class SegmentMemory:
         self.known = 0
         self._table = np.full(1 << 16, -1, np.int64)
         self._hashes = np.empty(1 << 14, np.uint64)
-        self._spans = np.zeros(
-            (1 << 14) + 1, np.int64
-        )  # segment i is bytes spans[i] to spans[i + 1] of the arena
+        self._spans = np.zeros((1 << 14) + 1, np.int64)  # segment i is bytes spans[i] to spans[i + 1] of the arena
         self._arena = np.empty(1 << 18, np.uint8)
         self._pool = np.empty(0, np.int32)
         self._borders = np.zeros(1, np.int64)  # its ids are borders[i] to borders[i + 1] of the pool
@@ -64,9 +62,7 @@ class SegmentMemory:
         second."""
         self._make_room(len(starts), len(data))
         which = np.empty(len(starts), np.int64)
-        self.known = _look_up(
-            data, starts, self._table, self._arena, self._spans, self._hashes, self.known, which
-        )
+        self.known = _look_up(data, starts, self._table, self._arena, self._spans, self._hashes, self.known, which)
         return which
 
     def unlearned(self) -> tuple[Array, Array]:

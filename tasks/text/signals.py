@@ -83,9 +83,7 @@ def _repeated_3grams(words: Words) -> np.ndarray:
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _count_repeated(
-    hashes_W: np.ndarray, offsets_D1: np.ndarray, table: np.ndarray, repeated_D: np.ndarray
-) -> None:
+def _count_repeated(hashes_W: np.ndarray, offsets_D1: np.ndarray, table: np.ndarray, repeated_D: np.ndarray) -> None:
     """Open addressing with linear steps, a text at a time, in the first 2 to 4 slots a word of `table`.
 
     A 3-gram is known by 64 bits over its words' hashes; two of a text are taken for one by a chance of 2^-64.

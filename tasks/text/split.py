@@ -35,9 +35,7 @@ def splits(text_shas: Iterable[str], seed: int, validation_share: float, test_sh
     """
     low, high = draws(validation_share), DRAWS - draws(test_share)
     if low > high:
-        raise ValueError(
-            f"validation_share {validation_share} and test_share {test_share} are more than 1 together"
-        )
+        raise ValueError(f"validation_share {validation_share} and test_share {test_share} are more than 1 together")
     return [_name(draw(sha, seed), low, high) for sha in text_shas]
 
 

@@ -38,9 +38,7 @@ FORMS = ("NFC", "NFKC", "none")
 WHITESPACE = ("collapse", "inside", "keep")
 
 _BLANKS = " \t\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
-_EDGES = (
-    "\n \t\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
-)
+_EDGES = "\n \t\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 _LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e"

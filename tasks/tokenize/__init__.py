@@ -20,9 +20,7 @@ from tasks.tokenizer_training import Recipe
 class TokenizeParams(StepParams):
     """Section tokenize of params.yaml."""
 
-    tokenizer: str = names(
-        pattern=r"^[a-z0-9][a-z0-9._-]*$"
-    )  # tokenizers/<name>; the ids depend on its digest only
+    tokenizer: str = names(pattern=r"^[a-z0-9][a-z0-9._-]*$")  # tokenizers/<name>; the ids depend on its digest only
     min_characters: int = shapes(ge=1)  # a document that cuts leave with fewer is dropped as cut_short
     train: Recipe = runs()  # for `gristmill tokenizer train`; an existing tokenizer is never made again
 

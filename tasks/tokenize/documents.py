@@ -66,9 +66,7 @@ def row_key(maker: str, text_sha: str, cuts: Sequence[Span]) -> str:
     return hashlib.sha256(f"{maker}:{text_sha}{spelled}".encode()).hexdigest()[:32]
 
 
-def _kept(
-    part: str, row: int, sha: str, maker: str, text: str, cuts: Sequence[Span], min_characters: int
-) -> Document:
+def _kept(part: str, row: int, sha: str, maker: str, text: str, cuts: Sequence[Span], min_characters: int) -> Document:
     try:
         left = excise(text, cuts)
     except ValueError as error:

@@ -1,6 +1,6 @@
 """Units of tokenize: each part with the tokenizer that the recipe names.
 
-In: the parts and tokenizers/<name>. Out: units of work, whose specification holds all that the ids depend on beyond text.
+In: the parts and tokenizers/<name>. Out: units of work, whose specification holds all that ids depend on but text.
 """
 
 from __future__ import annotations

@@ -107,9 +107,7 @@ def _check_round_trip(text: str, ids: Ids, tokenizer: Tokenizer) -> None:
         return
     back = tokenizer.decode(ids)
     if back != text and tokenizer.exact_on(text):
-        at = next(
-            (at for at, pair in enumerate(zip(back, text, strict=False)) if pair[0] != pair[1]), len(back)
-        )
+        at = next((at for at, pair in enumerate(zip(back, text, strict=False)) if pair[0] != pair[1]), len(back))
         raise TokenizerError(
             f"tokenizer {tokenizer.name} is lossy: {text[at : at + 20]!r} at character {at} came back as"
             f" {back[at : at + 20]!r}",
@@ -120,9 +118,7 @@ def _check_round_trip(text: str, ids: Ids, tokenizer: Tokenizer) -> None:
 def _flat(ids: Sequence[Ids], tokenizer: Tokenizer, dtype: np.dtype[Any]) -> Ids:
     needed = token_dtype(tokenizer.vocab_size)
     if dtype != needed:
-        raise InvariantError(
-            f"ids of {tokenizer.vocab_size} pieces need {needed.str}, planned was {dtype.str}"
-        )
+        raise InvariantError(f"ids of {tokenizer.vocab_size} pieces need {needed.str}, planned was {dtype.str}")
     return np.concatenate([np.empty(0, dtype), *ids])
 
 
