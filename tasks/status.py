@@ -45,7 +45,8 @@ def status(steps: Iterable[Step], project: Project) -> list[Status]:
         try:
             build = Build.begin(step, project)
         except GristmillError as error:
-            found.append(Status(step.name, False, [str(error)], {}, {}, 0))
+            why = [f"waits for {name}" for name in stale] or [str(error)]
+            found.append(Status(step.name, False, why, {}, {}, 0))
             continue
         parts = _planned(build) if step.outside == ("sources",) else parts
         found.append(_of(build, stale, parts))
