@@ -152,7 +152,7 @@ def _state(row: dict[str, Any]) -> str:
         return "up to date"
     made = ", ".join(f"{folder} {number}" for folder, number in row["make"].items() if number)
     carried = sum(row["carry"].values())
-    return f"make {made or 'nothing yet known'}; carry over {carried}"
+    return f"make {made}; carry over {carried}" if made else "would run"
 
 
 def run(record: dict[str, Any], new: bool) -> None:
