@@ -13,12 +13,11 @@ from flows.receipt import raw_bytes
 from tasks.artifacts.manifest import Manifest
 from tasks.build import Build
 from tasks.errors import IntegrityError
-from tasks.judge import judge_digest
 from tasks.pipeline import STEPS
 from tasks.project import Project
 from tasks.publish import read_stamp, stamp_holds
 from tasks.sources import scan
-from tasks.status import status
+from tasks.status import is_judged, status
 from training.pin import open_pin
 
 
@@ -32,13 +31,7 @@ def stands(step: str, project: Project) -> bool:
     manifest = build.standing
     if manifest is None or manifest.recipe_key != build.recipe_key:
         return False
-    return stamp_holds(read_stamp(build.stamp), build.home, manifest) and _judged(build)
-
-
-def _judged(build: Build) -> bool:
-    """Whether the standing artifact was found good by the limits and the suite as they are now."""
-    wanted = judge_digest(build.step, build.params, build.project)
-    return bool(read_stamp(build.stamp).get("judged") == wanted)
+    return stamp_holds(read_stamp(build.stamp), build.home, manifest) and is_judged(build)
 
 
 def statuses(project: Project, with_bytes: bool = False) -> list[dict[str, Any]]:
@@ -52,11 +45,6 @@ def statuses(project: Project, with_bytes: bool = False) -> list[dict[str, Any]]
     rows = [dict(vars(found)) for found in status(STEPS.values(), project)]
     for row in rows:
         row["of_raw"] = row["bytes"] / raw if raw else None
-        if row["up_to_date"] and not _judged(Build.begin(STEPS[row["step"]], project)):
-            row |= {
-                "up_to_date": False,
-                "why": ["its limits changed: what stands would be judged again"],
-            }
     return rows
 
 

@@ -6,22 +6,21 @@ parts that are new by name, or every part where the folder's own code or paramet
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tasks.artifacts.canonical import canonical
-from tasks.artifacts.manifest import Manifest
 from tasks.build import Build
 from tasks.carry import sound_entries
 from tasks.errors import GristmillError
-from tasks.parts import setting
+from tasks.judge import judge_digest
 from tasks.planning import Planning
 from tasks.project import Project
 from tasks.publish import read_stamp, stamp_holds
 from tasks.step import Folder, Step, each_part
+
+FROM_SOURCES = ("sources",)
 
 
 @dataclass(frozen=True)
@@ -36,10 +35,18 @@ class Status:
     bytes: int
 
 
+@dataclass(frozen=True)
+class Parts:
+    """Names of parts: wanted by the sources as they are now (None where they cannot be planned), and standing."""
+
+    wanted: frozenset[str] | None = None
+    standing: frozenset[str] = frozenset()
+
+
 def status(steps: Iterable[Step], project: Project) -> list[Status]:
     """The status of every step, in order. A step whose input would run anew is not up to date either."""
     found: list[Status] = []
-    parts: set[str] | None = None
+    parts = Parts()
     for step in steps:
         stale = [s.step for s in found if not s.up_to_date and s.step in step.inputs]
         try:
@@ -48,16 +55,24 @@ def status(steps: Iterable[Step], project: Project) -> list[Status]:
             why = [f"waits for {name}" for name in stale] or [str(error)]
             found.append(Status(step.name, False, why, {}, {}, 0))
             continue
-        parts = _planned(build) if step.outside == ("sources",) else parts
+        parts = _parts(build) if step.outside == FROM_SOURCES else parts
         found.append(_of(build, stale, parts))
     return found
 
 
-def _of(build: Build, stale: list[str], parts: set[str] | None) -> Status:
+def is_judged(build: Build) -> bool:
+    """Whether the standing artifact was found good by the limits and the suite as they are now."""
+    wanted = judge_digest(build.step, build.params, build.project)
+    return bool(read_stamp(build.stamp).get("judged") == wanted)
+
+
+def _of(build: Build, stale: list[str], parts: Parts) -> Status:
     size = build.standing.bytes if build.standing else 0
     why = [*_reasons(build), *(f"{name} would run" for name in stale)]
-    if not why:
+    if not why and is_judged(build):
         return Status(build.step.name, True, [], {}, {}, size)
+    if not why:
+        return Status(build.step.name, False, ["its limits changed: what stands would be judged again"], {}, {}, size)
     make, carry = {}, {}
     for folder in build.step.folders:
         make[folder.name], carry[folder.name] = _forecast(build, folder, parts)
@@ -92,36 +107,36 @@ def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str
             yield f"{name} changed outside"
 
 
-def _planned(build: Build) -> set[str] | None:
-    """Names of the parts that ingest would write now; None where its plan fails (the build will say why)."""
+def _parts(build: Build) -> Parts:
+    first = build.step.folders[0]
+    standing = build.standing.folders.get(first.name, {}) if build.standing else {}
     try:
-        first = build.step.folders[0]
-        return {unit.name for unit in first.plan(Planning(build), first)}
+        wanted = frozenset(unit.name for unit in first.plan(Planning(build), first))
     except GristmillError:
-        return None
+        return Parts(None, frozenset(standing))
     finally:
         shutil.rmtree(build.staging / "scratch", ignore_errors=True)
+    return Parts(wanted, frozenset(standing))
 
 
-def _forecast(build: Build, folder: Folder, parts: set[str] | None) -> tuple[int, int]:
+def _forecast(build: Build, folder: Folder, parts: Parts) -> tuple[int, int]:
     """(units to make at least, units to carry over at most)."""
-    standing = build.standing.folders.get(folder.name, {}) if build.standing else {}
-    if build.step.outside == ("sources",):
+    if build.step.outside == FROM_SOURCES:
         return _forecast_ingest(build, folder)
-    if folder.plan is not each_part or parts is None:
-        return 1, max(0, len(standing) - 1)
-    known = {unit for unit, entry in standing.items() if _same(build, folder, entry.setting)}
-    return len(parts - known), len(parts & known)
+    units = build.standing.folders.get(folder.name, {}) if build.standing else {}
+    aligned = parts.wanted is not None and parts.standing.issuperset(units)
+    if not units or not _same(build, folder):
+        return (len(parts.wanted or "") if aligned and folder.plan is each_part else max(1, len(units))), 0
+    if aligned and parts.wanted is not None:
+        return len(parts.wanted - units.keys()), len(parts.wanted & units.keys())
+    new = int(parts.wanted is not None and not parts.wanted <= parts.standing)
+    return new, len(units) - new
 
 
-def _same(build: Build, folder: Folder, old: str) -> bool:
-    """Whether a unit was made by the folder's present code and parameters; unknown where a spec enters: yes."""
-    manifest: Manifest | None = build.standing
-    had = manifest.recipe["folders"].get(folder.name, {}) if manifest else {}
-    had = {kind: had.get(kind) for kind in ("code", "params", "versions")}
-    return had == json.loads(canonical(build.ingredients[folder.name])) or old == setting(
-        build.ingredients[folder.name], {}
-    )
+def _same(build: Build, folder: Folder) -> bool:
+    """Whether the folder's code, parameters and versions are those of the artifact that stands."""
+    had = build.standing.recipe["folders"].get(folder.name) if build.standing else None
+    return bool(had == build.recipe["folders"][folder.name])
 
 
 def _forecast_ingest(build: Build, folder: Folder) -> tuple[int, int]:
