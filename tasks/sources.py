@@ -148,7 +148,10 @@ def _source(project: Project, item: Mapping[str, Any], digests: Digests, skipped
     left = Counter(PurePosixPath(path).suffix for path in paths if not format_of(path, kind))
     if left:
         skipped[item["name"]] = dict(left)
-    return {"kind": kind, "files": digests.of_files(root, known, named)}
+    files = digests.of_files(root, known, named)
+    if not any(facts["bytes"] for facts in files.values()):
+        raise SourceError(f"{named} is empty: {item['path']} holds 0 bytes in {len(files)} files", "fill it or drop it")
+    return {"kind": kind, "files": files}
 
 
 def _set(project: Project, item: Mapping[str, Any], digests: Digests) -> dict[str, Any]:
