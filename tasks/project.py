@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,20 @@ from tasks.errors import ParamsError
 from tasks.step import Step, StepParams
 
 OTHER_SECTIONS = ("train", "run")
+
+
+class _Loader(yaml.SafeLoader):
+    """Plain values only; numbers as YAML 1.2 and DVC have them (1e-1 is one tenth and no text), and no key twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for key in {key for key in keys if keys.count(key) > 1}:
+            raise yaml.constructor.ConstructorError(None, None, f"{key} stands there twice", node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+_EXPONENT = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9_]+)[eE][-+]?[0-9]+$")
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, list("-+.0123456789"))
 
 
 @dataclass(frozen=True)
@@ -69,7 +85,7 @@ class Project:
         if not path.is_file():
             raise ParamsError(f"{path} is not there", "run in a project's folder, or lay one with: gristmill init DIR")
         try:
-            recipe = yaml.safe_load(path.read_text(encoding="utf-8"))
+            recipe = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506 a SafeLoader
         except (yaml.YAMLError, UnicodeDecodeError) as error:
             raise ParamsError(f"{path} is not YAML: {' '.join(str(error).split())}", "correct that line") from error
         if not isinstance(recipe, dict):

@@ -34,6 +34,9 @@ from tasks.errors import ParamsError, SourceError
 if TYPE_CHECKING:
     from tasks.project import Project
 
+PACKED = (".gz", ".zst", ".parquet")
+"""Of these an empty file is a damaged one; ingest says so."""
+
 FORMATS = {
     ".txt": "text",
     ".md": "text",
@@ -149,7 +152,7 @@ def _source(project: Project, item: Mapping[str, Any], digests: Digests, skipped
     if left:
         skipped[item["name"]] = dict(left)
     files = digests.of_files(root, known, named)
-    if not any(facts["bytes"] for facts in files.values()):
+    if not any(facts["bytes"] or PurePosixPath(path).suffix in PACKED for path, facts in files.items()):
         raise SourceError(f"{named} is empty: {item['path']} holds 0 bytes in {len(files)} files", "fill it or drop it")
     return {"kind": kind, "files": files}
 

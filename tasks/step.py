@@ -46,7 +46,7 @@ def runs(default: Any = ..., **limits: Any) -> Any:
 class StepParams(BaseModel):
     """A section of params.yaml. Frozen; an unknown key or a wrong type is an error naming it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from tasks.project import checked
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"
-SECTION = yaml.safe_load((ROOT / "params.d/decontaminate.yaml").read_text())["decontaminate"]
+SECTION = yaml.safe_load((ROOT / "params.yaml").read_text())["decontaminate"]
 
 
 def params_with(**changes):

@@ -29,7 +29,7 @@ from tasks.project import checked
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"
-SECTION = yaml.safe_load((ROOT / "params.d/dedup.yaml").read_text())["dedup"]
+SECTION = yaml.safe_load((ROOT / "params.yaml").read_text())["dedup"]
 LIMITS = {"removed_share_max": {"*": 1.0}, "largest_cluster_max": 10**6}
 
 

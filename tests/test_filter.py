@@ -25,11 +25,7 @@ UNIT = "web-0123456789abcdef"
 
 
 def shipped():
-    for path in (PARAMS_FILE, PARAMS_FILE.with_name("params.d") / "filter.yaml"):
-        section = (yaml.safe_load(path.read_text("utf-8")) or {}).get("filter") if path.is_file() else None
-        if section:
-            return FilterParams.model_validate_json(json.dumps(section))
-    raise AssertionError("no section filter in params.yaml")
+    return FilterParams.model_validate_json(json.dumps(yaml.safe_load(PARAMS_FILE.read_text("utf-8"))["filter"]))
 
 
 def params(*rules, language_characters=300):
@@ -210,10 +206,16 @@ def lay_text(reads, params):
     return Made({".parquet": pa.table({**fixed, "kind": ["web"] * 2, "text": texts, **empty})})
 
 
+def plan_units(plan, folder):
+    return [Unit(unit) for unit in UNITS]
+
+
+plan_units.__module__ = "tests.test_filter"  # as a worker would import it
+
 NORMALIZE = Step(
     name="normalize",
     params=StepParams,
-    folders=(Folder("text", "tests.test_filter:lay_text", plan=lambda plan, folder: [Unit(u) for u in UNITS]),),
+    folders=(Folder("text", "tests.test_filter:lay_text", plan=plan_units),),
     inputs=(),
     rows=lambda artifact, unit: artifact.table("normalize/text", ["kind"], unit),
     rows_of="normalize/text",

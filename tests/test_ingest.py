@@ -624,8 +624,6 @@ def nasty(tmp_path_factory):
         ("11-nan-inf.jsonl", 1, {"json": 4}),
         ("12-one-huge-line.jsonl", 2, {"too_large": 1}),
         ("13-deep-nesting.jsonl", 2, {"json": 1}),
-        ("14-empty.jsonl", 0, {}),
-        ("14-empty.txt", 0, {"empty": 1}),
         ("14-empty.jsonl.gz", 0, {}),
         ("15-whitespace-docs.jsonl", 6, {"empty": 1}),
         ("17-null-text.parquet", 2, {"no_text": 1}),

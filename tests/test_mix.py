@@ -200,8 +200,5 @@ def test_every_parameter_shapes_the_one_folder() -> None:
 
 
 def test_the_repositorys_own_section_is_valid() -> None:
-    section = (
-        yaml.safe_load((ROOT / "params.d" / "mix.yaml").read_text())["mix"] if (ROOT / "params.d").exists() else None
-    )
-    section = section or yaml.safe_load((ROOT / "params.yaml").read_text())["mix"]
+    section = yaml.safe_load((ROOT / "params.yaml").read_text())["mix"]
     MixParams.model_validate_json(json.dumps(section))

@@ -215,29 +215,25 @@ def test_kill_at_any_moment_then_one_run_to_the_end(built, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("harm", "message", "code"),
+    ("harm", "step", "message", "code"),
     [
-        (lambda root: shutil.rmtree(root / "sources" / "prose"), "prose", 3),
-        (lambda root: (root / "sources" / "web.jsonl").write_text(""), "web", 3),
-        (lambda root: shutil.rmtree(root / "tokenizers"), "gristmill tokenizer train", 7),
-        (lambda root: (root / "evaluation.jsonl").unlink(), "evaluation.jsonl", 3),
+        (lambda root: shutil.rmtree(root / "sources" / "prose"), "sources", "prose", 3),
+        (lambda root: (root / "sources" / "web.jsonl").write_text(""), "sources", "source web is empty", 3),
+        (lambda root: (root / "evaluation.jsonl").unlink(), "decontaminate", "evaluation.jsonl", 3),
+        (lambda root: shutil.rmtree(root / "tokenizers"), "tokenize", "gristmill tokenizer train", 7),
     ],
 )
-def test_what_is_wanting_is_named_with_its_mend(tmp_path, harm, message, code):
-    lay_corpus(tmp_path)
-    harm(tmp_path)
-    for step in ["sources", *STEPS]:
-        ran = subprocess.run(
-            [sys.executable, "-m", "tasks", step, "--workers", "1"],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if ran.returncode:
-            break
-    assert ran.returncode == code, (step, ran.stderr)
+def test_what_is_wanting_is_named_with_its_mend(copy, harm, step, message, code):
+    harm(copy)
+    ran = subprocess.run(
+        [sys.executable, "-m", "tasks", step, "--workers", "1"],
+        cwd=copy,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == code, ran.stderr
     assert message in ran.stderr and len(ran.stderr.strip().splitlines()) == 1
 
 

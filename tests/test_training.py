@@ -216,8 +216,7 @@ def test_missing_params_are_named() -> None:
 
 
 def test_the_repositorys_own_section_is_valid() -> None:
-    path = ROOT / "params.d" / "train.yaml"
-    TrainParams.of(yaml.safe_load((path if path.exists() else ROOT / "params.yaml").read_text())["train"])
+    TrainParams.of(yaml.safe_load((ROOT / "params.yaml").read_text())["train"])
 
 
 def test_a_width_that_heads_do_not_divide_is_refused() -> None:

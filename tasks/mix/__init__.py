@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-from pydantic import model_validator
+from pydantic import field_validator, model_validator
 
 from tasks.artifacts.schedule import PERIOD_MAX, Schedule, cursors_after, sources_to_train
 from tasks.mix.planning import BOUNDS, STREAM, TOKENIZER, UNIT, plan_mixture
@@ -27,6 +27,13 @@ class StageParams(StepParams):
     start: int = shapes(ge=0)  # position of the run, in sequences; the first stage starts at 0
     weights: dict[str, float] = shapes()  # source -> any number above 0; only the ratio counts
     leave_out: tuple[str, ...] = shapes(())  # sources with sequences that this stage does not read
+
+
+    @field_validator("leave_out")
+    @classmethod
+    def _in_order(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        """It stands for a set: in whatever order it is written, the stage is the same."""
+        return tuple(sorted(set(names)))
 
 
 class MixParams(StepParams):

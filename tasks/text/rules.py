@@ -52,6 +52,12 @@ class Rule(BaseModel):
             raise ValueError(f"no such signal; there are {', '.join((*NUMBERS, LANGUAGE))}")
         return signal
 
+    @field_validator("kinds", "languages")
+    @classmethod
+    def _in_order(cls, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """They stand for sets: in whatever order they are written, the rule is the same."""
+        return names and tuple(sorted(set(names)))
+
     @model_validator(mode="after")
     def _limited(self) -> Self:
         limits = [limit for limit in (self.min, self.max) if limit is not None]
