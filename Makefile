@@ -5,7 +5,7 @@ BIN := $(CURDIR)/$(VENV)/bin
 export PATH := $(BIN):$(PATH)
 SOURCES := flows tasks training audit
 
-.PHONY: demo test test-long test-gpu check bench install kill-demo clean help
+.PHONY: help install demo test test-long test-gpu check lock bench kill-demo clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -34,6 +34,10 @@ check: install ## formatting, lint, types and who may import whom
 	ruff check .
 	mypy
 	lint-imports
+
+lock: install ## build samples/ here, refresh dvc.lock and reports/, and say the golden content digest
+	gristmill build
+	python -c "import tests.test_golden as g; print('content', g.content_of(g.ROOT))"
 
 bench: install ## speeds as ratios against peers or limits, one JSON line each
 	python -m benchmarks
