@@ -70,7 +70,7 @@ def make_step(step: str, inputs: list[Ref], project: str, workers: int, force: b
     with step_progress(step) as progress:
         report = perform(STEPS[step], Project(Path(project)), workers=workers, force=force, progress=progress)
     for warning in report.warnings:
-        watch().said(f"{step}: {warning}")
+        watch().said(f"{step}: warning: {warning}")
     show_counts(step, report.counts)
     watch().ended(step, report.outcome, dict(report.counts))
     return {"step": step, "fingerprint": report.fingerprint}

@@ -69,12 +69,11 @@ def write_recipe(template: str, sources: Sequence[Found], sets: Sequence[str]) -
 
 
 def weigh(sources: Sequence[Found]) -> dict[str, float]:
-    """source -> weight in hundredths, by the square root of its bytes: small sources are read more often than
-    their size asks. (XLM samples languages for its vocabulary with this exponent, Lample and Conneau 2019.)
+    """source -> weight in thousandths, by its share of the bytes: every source is read about equally often, so that no
+    small one repeats before somebody chose so.
     """
-    roots = {item.name: max(1, item.bytes) ** 0.5 for item in sources}
-    whole = sum(roots.values())
-    return {name: max(1, round(100 * root / whole)) / 100 for name, root in roots.items()}
+    whole = sum(max(1, item.bytes) for item in sources)
+    return {item.name: max(1, round(1000 * max(1, item.bytes) / whole)) / 1000 for item in sources}
 
 
 def _headed(template: str) -> str:

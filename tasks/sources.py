@@ -6,7 +6,8 @@ understand them.
 
 data/sources.json, canonical (sorted keys), no path of this machine, no clock:
     sources     name -> {"kind": web, book, code, paper or chat, "files": {path: {"sha256": 64 hex, "bytes":
-    n}}} sets        name -> {"files": ...}: the evaluation sets tokenizers  name -> {"files": ...}: the
+    n}}} sets        name -> {"fields": as params.yaml names
+    them, "files": ...}: the evaluation sets tokenizers  name -> {"files": ...}: the
     tokenizer that tokenize names; no files where it is not there yet skipped     source -> {suffix: number of
     files of no known format} versions    distribution -> version of each library that shapes bytes
 
@@ -163,7 +164,7 @@ def _set(project: Project, item: Mapping[str, Any], digests: Digests) -> dict[st
     paths = list(walk(root, named))
     if not paths:
         raise SourceError(f"{named} has no file in {item['path']}", "put its files there, or take it out of the sets")
-    return {"files": digests.of_files(root, paths, named)}
+    return {"fields": item.get("fields"), "files": digests.of_files(root, paths, named)}
 
 
 def _tokenizer(project: Project, recipe: Mapping[str, Any], digests: Digests) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def test_a_server_that_is_named_keeps_its_own_home(tmp_path, monkeypatch):
 
 
 def test_dvc_lock_is_no_staler_than_params_and_code():
-    """The mend of a failure: `dvc repro` in the repository (seconds), then commit dvc.lock and reports/."""
+    """The mend of a failure: `make lock` in the repository (seconds), then commit dvc.lock and reports/."""
     if not (HOUSE / "dvc.lock").is_file():
         pytest.skip("the repository's own corpus was never built: run dvc repro")
     from tasks.sourcing import code_digests
@@ -100,8 +100,8 @@ def test_dvc_lock_is_no_staler_than_params_and_code():
     params = yaml.safe_load((HOUSE / "params.yaml").read_text(encoding="utf-8"))
     code = code_digests()
     for step in STEPS:
-        assert lock[step]["params"]["params.yaml"] == {step: params[step]}, f"{step}: run dvc repro, commit dvc.lock"
-        assert lock[step]["params"]["data/code.json"] == {step: code[step]}, f"{step}: run dvc repro, commit dvc.lock"
+        assert lock[step]["params"]["params.yaml"] == {step: params[step]}, f"{step}: run make lock, commit dvc.lock and reports/"
+        assert lock[step]["params"]["data/code.json"] == {step: code[step]}, f"{step}: run make lock, commit dvc.lock and reports/"
 
 
 def test_deployments_are_two_in_utc_without_any_path_of_a_machine():

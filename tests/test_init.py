@@ -153,7 +153,7 @@ def test_the_recipe_is_the_repositorys_but_for_sources_and_sizes() -> None:
         {"name": "pages", "kind": "web", "path": "/texts/my pages.jsonl"},
     ]
     assert new["decontaminate"].pop("sets")[0]["path"] == "evaluation/qa.jsonl"
-    assert new["mix"].pop("stages") == [{"start": 0, "weights": {"stories": 0.89, "pages": 0.11}}]
+    assert new["mix"].pop("stages") == [{"start": 0, "weights": {"stories": 0.985, "pages": 0.015}}]
     for section, key in (("ingest", "sources"), ("decontaminate", "sets"), ("mix", "stages")):
         del ours[section][key]
     for setting in SETTINGS:
@@ -191,7 +191,7 @@ def test_every_section_passes_its_step() -> None:
 
 def test_no_source_weighs_nothing() -> None:
     weights = weigh([STORIES, Found("tiny", "web", "t", 1, 1)])
-    assert weights["tiny"] == 0.01
+    assert weights["tiny"] == 0.001
 
 
 def test_the_samples_are_recognised(tmp_path: Path) -> None:

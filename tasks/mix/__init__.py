@@ -28,7 +28,6 @@ class StageParams(StepParams):
     weights: dict[str, float] = shapes()  # source -> any number above 0; only the ratio counts
     leave_out: tuple[str, ...] = shapes(())  # sources with sequences that this stage does not read
 
-
     @field_validator("leave_out")
     @classmethod
     def _in_order(cls, names: tuple[str, ...]) -> tuple[str, ...]:
