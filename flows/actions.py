@@ -27,8 +27,8 @@ def init(asked: Asked, directory: Path, source: Path | None) -> None:
     return show.line(f"laid a corpus in {directory} ({sizes}); next: [bold]gristmill -C {directory} build[/]")
 
 
-def build(asked: Asked, until: str | None, workers: int | None, force: list[str]) -> None:
-    built = run_build(asked, until, workers, force)
+def build(asked: Asked, until: str | None, workers: int | None, force: list[str], cluster: str | None = None) -> None:
+    built = run_build(asked, until, workers, force, cluster)
     if asked.json:
         return show.as_json(built)
     show.funnel(built["funnel"])
@@ -39,7 +39,9 @@ def build(asked: Asked, until: str | None, workers: int | None, force: list[str]
     )
 
 
-def run_build(asked: Asked, until: str | None, workers: int | None, force: list[str]) -> dict[str, Any]:
+def run_build(
+    asked: Asked, until: str | None, workers: int | None, force: list[str], cluster: str | None = None
+) -> dict[str, Any]:
     """The flow build_corpus, with its progress shown; what it returns."""
     from flows.scope import check_request
 
@@ -48,7 +50,7 @@ def run_build(asked: Asked, until: str | None, workers: int | None, force: list[
     with show.shown(quiet=asked.json):
         from flows.corpus import build_corpus
 
-        return build_corpus(str(asked.root), until, workers, force)
+        return build_corpus(str(asked.root), until, workers, force, cluster)
 
 
 def build_small(

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from prefect import State, Task, task
 from prefect.context import TaskRunContext
@@ -35,13 +35,22 @@ RETRY_SECONDS = (5.0, 30.0)
 Ref = dict[str, str]
 
 
+class Hands(TypedDict):
+    """Who makes the parts: processes of this machine, or the workers of the Dask scheduler at `cluster`."""
+
+    workers: int
+    cluster: str | None
+
+
 def transient(task: Task[..., Any], run: Any, state: State[Any]) -> bool:
     """Whether trying again may help: a fault of the system, or a killed worker.
 
     What people must mend is never retried.
     """
     error = state.result(raise_on_failure=False)
-    return isinstance(error, (OSError, BrokenExecutor)) and not isinstance(error, GristmillError)
+    if isinstance(error, GristmillError):
+        return isinstance(error.__cause__, BrokenExecutor)
+    return isinstance(error, (OSError, BrokenExecutor))
 
 
 def by_recipe(context: TaskRunContext, parameters: dict[str, Any]) -> str:
@@ -62,13 +71,13 @@ def by_recipe(context: TaskRunContext, parameters: dict[str, Any]) -> str:
     retry_delay_seconds=list(RETRY_SECONDS),
     retry_condition_fn=transient,
 )
-def make_step(step: str, inputs: list[Ref], project: str, workers: int, force: bool) -> Ref:
+def make_step(step: str, inputs: list[Ref], project: str, hands: Hands, force: bool) -> Ref:
     """Let `step`'s artifact stand; returns {"step", "fingerprint"}, never data.
 
     Raises what tasks.perform raises.
     """
     with step_progress(step) as progress:
-        report = perform(STEPS[step], Project(Path(project)), workers=workers, force=force, progress=progress)
+        report = perform(STEPS[step], Project(Path(project)), **hands, force=force, progress=progress)
     for warning in report.warnings:
         watch().said(f"{step}: warning: {warning}")
     show_counts(step, report.counts)
@@ -79,10 +88,10 @@ def make_step(step: str, inputs: list[Ref], project: str, workers: int, force: b
 class Build:
     """The steps of one flow run. Call it with a step's name and the references of its inputs."""
 
-    def __init__(self, project: Project, until: str | None, workers: int, force: Sequence[str]) -> None:
+    def __init__(self, project: Project, until: str | None, hands: Hands, force: Sequence[str]) -> None:
         self.project = project
         self.wanted = steps_until(until)
-        self.workers = workers
+        self.hands = hands
         self.force = known(force)
         self.recipe = _recipe_bytes(project)
         self.done: dict[str, Ref] = {}
@@ -106,7 +115,7 @@ class Build:
 
     def _run(self, step: str, inputs: list[Ref], *, fresh: bool) -> Ref:
         state = make_step.with_options(refresh_cache=fresh)(
-            step, inputs, str(self.project.root), self.workers, step in self.force, return_state=True
+            step, inputs, str(self.project.root), self.hands, step in self.force, return_state=True
         )
         ref: Ref = state.result()
         if state.name == "Cached":
@@ -142,7 +151,9 @@ class Build:
 
 
 @contextlib.contextmanager
-def building(root: str, until: str | None, workers: int | None, force: Sequence[str]) -> Iterator[Build]:
+def building(
+    root: str, until: str | None, workers: int | None, cluster: str | None, force: Sequence[str]
+) -> Iterator[Build]:
     """Hold the project's lock from before the first step until dvc.lock is written.
 
     A failure commits nothing.
@@ -150,7 +161,8 @@ def building(root: str, until: str | None, workers: int | None, force: Sequence[
     project = Project(Path(root).resolve())
     check_request(project, until, force)
     with build_lock(project.state, wait=True, waiting=lambda name: watch().said(f"waiting for {name}")):
-        build = Build(project, until, workers or workers_of(project), force)
+        hands: Hands = {"workers": workers or workers_of(project), "cluster": cluster}
+        build = Build(project, until, hands, force)
         write_sources(project)
         yield build
         build.commit()

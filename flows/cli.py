@@ -82,6 +82,9 @@ def build(
     until: Annotated[str | None, typer.Option(metavar="STEP", help="Stop after STEP.")] = None,
     workers: Workers = None,
     force: Annotated[list[str] | None, typer.Option(metavar="STEP", help="Make STEP anew; may be repeated.")] = None,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler, tcp://host:port, on a shared file system.")
+    ] = None,
     limit: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="A small run: N documents of each source.")
     ] = None,
@@ -97,7 +100,7 @@ def build(
     if fraction is not None and not 0 < fraction <= 1:
         raise ParamsError(f"--fraction is {fraction}, not above 0 and at most 1", "as --fraction 0.01")
     if limit is None and fraction is None:
-        actions.build(ASKED, until, workers, force or [])
+        actions.build(ASKED, until, workers, force or [], cluster)
     elif force:
         raise ParamsError("--force goes with a whole build only", "remove the tree below small/ instead")
     else:

@@ -18,15 +18,20 @@ from flows.funnel import funnel
 
 @flow(name="build_corpus", persist_result=False)
 def build_corpus(
-    project: str = ".", until: str | None = None, workers: int | None = None, force: list[str] | None = None
+    project: str = ".",
+    until: str | None = None,
+    workers: int | None = None,
+    force: list[str] | None = None,
+    cluster: str | None = None,
 ) -> dict[str, Any]:
     """Let every artifact of `project` stand as its params.yaml wants it, up to the step `until`.
 
     workers: processes per step, None for run.workers of params.yaml. force: steps to make anew in any case.
+    cluster: a Dask scheduler, "tcp://host:port", whose workers share this file system and make the parts instead.
     Returns {"fingerprint", "steps": [{"step", "fingerprint", "cached"}], "committed", "funnel"}. Raises
     GristmillError.
     """
-    with building(project, until, workers, force or []) as step:
+    with building(project, until, workers, cluster, force or []) as step:
         ingest = step("ingest")
         normalize = step("normalize", ingest)
         filtered = step("filter", normalize)

@@ -20,6 +20,7 @@ from tasks.errors import GristmillError
 from tasks.parts import Job, make
 
 WATCH_SECONDS = 1.0
+CONNECT_SECONDS = 10
 
 
 class Inline(Executor):
@@ -50,14 +51,24 @@ def pool(count: int, cluster: str | None = None) -> Executor:
 
 def _open(count: int, cluster: str | None) -> Executor:
     if cluster:
-        from distributed import Client
-
-        executor: Executor = Client(cluster).get_executor(pure=False)
-        return executor
+        return _on_cluster(cluster)
     if count <= 1:
         return Inline()
     spawn = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(count, mp_context=spawn, initializer=_watch, initargs=(os.getpid(),))
+
+
+def _on_cluster(address: str) -> Executor:
+    from distributed import Client
+
+    try:
+        executor: Executor = Client(address, timeout=CONNECT_SECONDS).get_executor(pure=False)
+    except (OSError, ValueError) as error:
+        raise GristmillError(
+            f"no Dask scheduler answers at {address} within {CONNECT_SECONDS} s",
+            "start one, or build without --cluster",
+        ) from error
+    return executor
 
 
 def make_all(jobs: list[Job], executor: Executor, done: Callable[[Job], None]) -> None:

@@ -100,8 +100,12 @@ def test_dvc_lock_is_no_staler_than_params_and_code():
     params = yaml.safe_load((HOUSE / "params.yaml").read_text(encoding="utf-8"))
     code = code_digests()
     for step in STEPS:
-        assert lock[step]["params"]["params.yaml"] == {step: params[step]}, f"{step}: run make lock, commit dvc.lock and reports/"
-        assert lock[step]["params"]["data/code.json"] == {step: code[step]}, f"{step}: run make lock, commit dvc.lock and reports/"
+        assert lock[step]["params"]["params.yaml"] == {step: params[step]}, (
+            f"{step}: run make lock, commit dvc.lock and reports/"
+        )
+        assert lock[step]["params"]["data/code.json"] == {step: code[step]}, (
+            f"{step}: run make lock, commit dvc.lock and reports/"
+        )
 
 
 def test_deployments_are_two_in_utc_without_any_path_of_a_machine():

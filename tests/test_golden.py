@@ -54,5 +54,7 @@ def test_the_flow_finds_the_work_of_dvc_done(repository):
 
 
 def test_dvc_status_is_clean_but_for_sources(repository):
-    ran = subprocess.run([sys.executable, "-m", "dvc", "status"], cwd=repository, capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-m", "dvc", "status"], cwd=repository, capture_output=True, text=True, check=True
+    )
     assert [line.strip() for line in ran.stdout.splitlines() if line.strip()] == ["sources:", "always changed"]

@@ -31,6 +31,8 @@ def plan_files(plan, folder):
 def count(reads, params):
     if "slow" in os.environ.get("TOY", ""):
         time.sleep(0.3)
+    if "die" in os.environ.get("TOY", ""):
+        os._exit(1)
     text = Path(reads.path("text")).read_text()
     if "poison" in text:
         raise ValueError("poison in the text")

@@ -1,0 +1,53 @@
+"""Executors: inline, processes and a real Dask cluster give the same bytes; a dead scheduler is an error for people."""
+
+import logging
+import warnings
+
+import pytest
+
+from tasks import workers
+from tasks.errors import GristmillError
+from tests import test_perform
+from tests.toy import TOY
+
+project = test_perform.project
+
+
+@pytest.fixture
+def cluster():
+    """A Dask scheduler with two worker processes on the loopback; its address."""
+    distributed = pytest.importorskip("distributed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+        ) as cluster:
+            yield cluster.scheduler_address
+            for place in [place for place in workers._POOLS if place[1]]:
+                workers._POOLS.pop(place)._client.close()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_dask_cluster_gives_the_same_bytes(project, cluster):
+    alone = test_perform.perform(TOY, project)
+    files = test_perform.files_of(project)
+    test_perform.shutil.rmtree(project.data)
+    report = test_perform.perform(TOY, project, cluster=cluster)
+    assert report.made["words"] == 6 and report.fingerprint == alone.fingerprint
+    assert test_perform.files_of(project) == files
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_dead_scheduler_is_named(project, monkeypatch):
+    monkeypatch.setattr(workers, "CONNECT_SECONDS", 1)
+    with pytest.raises(GristmillError, match=r"tcp://127\.0\.0\.1:9 within 1 s; start one"):
+        test_perform.perform(TOY, project, cluster="tcp://127.0.0.1:9")
+
+
+def test_a_killed_worker_is_an_error_for_people(project, monkeypatch):
+    monkeypatch.setenv("TOY", "die")
+    workers._POOLS.clear()
+    with pytest.raises(GristmillError, match="a worker process was killed"):
+        test_perform.perform(TOY, project, workers=2)
+    monkeypatch.delenv("TOY")
+    assert test_perform.perform(TOY, project, workers=2).outcome == "built"
