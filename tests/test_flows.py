@@ -72,7 +72,7 @@ class House:
         manifest = Manifest.read(project.artifact(step))
         return bool(manifest and manifest.recipe == self.recipe(step) and self.judged.get(step) == self.limits[step])
 
-    def perform(self, step, project, *, workers, force, progress):
+    def perform(self, step, project, *, workers, cluster, force, progress):
         assert holder(project.state)["pid"] == os.getpid()
         self.ran.append(step.name)
         if self.fails.get(step.name):
@@ -217,7 +217,7 @@ def test_a_refused_commit_is_a_warning_and_the_next_build_commits(house):
 def test_a_key_knows_neither_paths_nor_workers(house, monkeypatch):
     monkeypatch.chdir(house.root.parent)
     spelled = [
-        {"step": "filter", "project": project, "workers": workers, "inputs": inputs}
+        {"step": "filter", "project": project, "hands": {"workers": workers, "cluster": None}, "inputs": inputs}
         for project, workers, inputs in ((str(house.root), 1, []), (house.root.name, 2, [{"step": "ingest"}]))
     ]
     assert len({building.by_recipe(None, parameters) for parameters in spelled}) == 1
