@@ -98,8 +98,7 @@ def _judged(build: Build, manifest: Manifest) -> Report:
         warnings = judge(build.step, artifact, build.project)
         write_stamp(build.stamp, build.home, manifest, wanted)
         outcome = "judged"
-    if not build.project.report(build.step.name).is_file():
-        write_report(build.project, manifest)
+    write_report(build.project, manifest)
     carried = {name: len(units) for name, units in manifest.folders.items()}
     return Report(
         build.step.name, manifest.fingerprint, manifest.content, outcome, {}, carried, totals(manifest), warnings

@@ -43,10 +43,13 @@ def summary(manifest: Manifest) -> dict[str, Any]:
 
 
 def write_report(project: Project, manifest: Manifest) -> None:
-    path = project.report(manifest.step)
+    """Write the report where it differs from what stands; a run that died after publishing left an old one."""
+    path, text = project.report(manifest.step), pretty(summary(manifest))
+    if path.is_file() and path.read_text(encoding="utf-8") == text:
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
-    partial.write_text(pretty(summary(manifest)), encoding="utf-8")
+    partial.write_text(text, encoding="utf-8")
     partial.replace(path)
 
 

@@ -135,6 +135,16 @@ def test_a_deleted_artifact_is_rebuilt(project):
     assert files_of(project) == before
 
 
+def test_a_report_that_died_unwritten_is_written(project):
+    perform(TOY, project)
+    report = project.report("toy")
+    wanted = report.read_text()
+    assert json.loads(wanted)["totals"]["documents_in"] == 21
+    report.write_text("{}")
+    perform(TOY, project)
+    assert report.read_text() == wanted
+
+
 def test_touched_files_are_verified_by_digest_and_believed(project):
     perform(TOY, project)
     for path in project.artifact("toy").rglob("*.parquet"):
