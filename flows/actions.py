@@ -6,14 +6,12 @@ In: what was asked. Out: text. Each action imports what it needs, so that none p
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flows import show
+from flows.asked import Asked
 from flows.guard import guard
 from tasks.project import Project
-
-if TYPE_CHECKING:
-    from flows.cli import Asked
 
 
 def init(asked: Asked, directory: Path, source: Path | None) -> None:

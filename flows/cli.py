@@ -9,13 +9,13 @@ from __future__ import annotations
 import errno
 import sys
 import traceback
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from flows import environment
+from flows.asked import Asked
 from tasks.errors import ParamsError
 
 FIRST, MORE = "First", "More"
@@ -41,15 +41,6 @@ app.add_typer(tokenizer_app, name="tokenizer", rich_help_panel=MORE)
 
 Pin = Annotated[str, typer.Argument(metavar="PIN", help="A release's name, or six or more digits of a fingerprint.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Processes; without it run.workers of params.yaml.")]
-
-
-@dataclass
-class Asked:
-    """What goes with every command."""
-
-    root: Path = Path()
-    json: bool = False
-    debug: bool = False
 
 
 ASKED = Asked()

@@ -8,14 +8,12 @@ trained or released again.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flows import actions, environment, show
+from flows.asked import Asked
 from flows.versioning import git
 from tasks.project import Project
-
-if TYPE_CHECKING:
-    from flows.cli import Asked
 
 STEPS = 50
 NAME = "demo"

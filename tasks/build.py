@@ -104,13 +104,20 @@ class Build:
         self.sound = set(known)
         made, carried = {}, {}
         for folder in self.step.folders:
-            units = {unit.name: unit for unit in folder.plan(Planning(self), folder)}
+            units = {unit.name: unit for unit in folder.plan(self.planning(), folder)}
             todo = self._lay_known(folder, units, known)
             self._make(folder, units, todo, workers, cluster, progress)
             made[folder.name], carried[folder.name] = len(todo), len(units) - len(todo)
             self._put_in_order(folder, units)
-        shutil.rmtree(self.staging / "scratch", ignore_errors=True)
+        self.clear_scratch()
         return made, carried
+
+    def planning(self) -> Planning:
+        """What this step's planners may ask."""
+        return Planning(self.project, self.params, self.entries, self.outside, self.staging / "scratch")
+
+    def clear_scratch(self) -> None:
+        shutil.rmtree(self.staging / "scratch", ignore_errors=True)
 
     def job(self, folder: Folder, unit: Unit) -> Job:
         """The work on one unit, with its key."""

@@ -2,48 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tasks.artifacts.manifest import Entry
+from tasks.project import Project
 from tasks.step import StepParams
-
-if TYPE_CHECKING:
-    from tasks.build import Build
 
 
 @dataclass(frozen=True)
 class Planning:
-    build: Build
+    """params: of the step; known: "step/folder" -> its entries; outside: what lies at the sources; temporary: a folder
+    for this run.
+    """
 
-    @property
-    def params(self) -> StepParams:
-        return self.build.params
+    project: Project
+    params: StepParams
+    known: Callable[[str], Mapping[str, Entry]]
+    outside: Mapping[str, Any]
+    temporary: Path
 
     @property
     def root(self) -> Path:
-        return self.build.project.root
+        return self.project.root
 
     @property
     def limit(self) -> int | None:
-        return self.build.project.limit
+        return self.project.limit
 
     @property
     def fraction(self) -> float | None:
-        return self.build.project.fraction
+        return self.project.fraction
 
     def section(self, name: str) -> Mapping[str, Any]:
-        return self.build.project.section(name)
+        return self.project.section(name)
 
     def entries(self, folder: str) -> Mapping[str, Entry]:
-        return self.build.entries(folder)
+        return self.known(folder)
 
     def sources(self) -> Mapping[str, Any]:
-        return self.build.outside
+        return self.outside
 
     def scratch(self) -> Path:
-        scratch = self.build.staging / "scratch"
-        scratch.mkdir(parents=True, exist_ok=True)
-        return scratch
+        self.temporary.mkdir(parents=True, exist_ok=True)
+        return self.temporary

@@ -6,7 +6,6 @@ parts that are new by name, or every part where the folder's own code or paramet
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,6 @@ from tasks.build import Build
 from tasks.carry import sound_entries
 from tasks.errors import GristmillError
 from tasks.judge import judge_digest
-from tasks.planning import Planning
 from tasks.project import Project
 from tasks.publish import read_stamp, stamp_holds
 from tasks.step import Folder, Step, each_part
@@ -111,11 +109,11 @@ def _parts(build: Build) -> Parts:
     first = build.step.folders[0]
     standing = build.standing.folders.get(first.name, {}) if build.standing else {}
     try:
-        wanted = frozenset(unit.name for unit in first.plan(Planning(build), first))
+        wanted = frozenset(unit.name for unit in first.plan(build.planning(), first))
     except GristmillError:
         return Parts(None, frozenset(standing))
     finally:
-        shutil.rmtree(build.staging / "scratch", ignore_errors=True)
+        build.clear_scratch()
     return Parts(wanted, frozenset(standing))
 
 
@@ -142,7 +140,7 @@ def _same(build: Build, folder: Folder) -> bool:
 def _forecast_ingest(build: Build, folder: Folder) -> tuple[int, int]:
     try:
         known = sound_entries(build.home, build.standing, build.stamp)
-        jobs = [build.job(folder, unit) for unit in folder.plan(Planning(build), folder)]
+        jobs = [build.job(folder, unit) for unit in folder.plan(build.planning(), folder)]
     except GristmillError:
         return 1, 0
     make = sum(job.key not in known for job in jobs)

@@ -182,7 +182,7 @@ def test_the_script_that_traces_a_token_names_what_is_there():
     script = re.search(r"^```python\n(.*?)^```", DATA, re.MULTILINE | re.DOTALL).group(1)
     compile(script, "trace.py", "exec")
     imports = "\n".join(line for line in script.splitlines() if re.match(r"from |import ", line))
-    exec(imports, {})  # noqa: S102 - our own imports, to see that each name is there
+    exec(imports, {})
 
 
 def test_no_file_names_the_machine_it_was_written_on():
