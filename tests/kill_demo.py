@@ -129,19 +129,26 @@ def damage(root: Path) -> tuple[int, list[str]]:
     return stands, bad
 
 
-def kill_once(root: Path, workers: int, moment: float) -> Kill | None:
-    """Start a build and kill its main process after `moment` seconds; None where it ended before."""
+def kill_once(root: Path, workers: int, moment: float, step: str | None) -> Kill | None:
+    """Start a build and kill its main process `moment` seconds after its start, or after `step` began to be made.
+
+    None where it ended before.
+    """
     token = uuid.uuid4().hex
     errors = root.parent / "stderr.txt"
     with errors.open("w") as file:
         process = subprocess.Popen(
             gristmill(root, "build", "--workers", str(workers)), env=environment(token), stdout=file, stderr=file
         )
+        began = time.monotonic()
+        while step and process.poll() is None and not (root / "data" / ".staging" / step).exists():
+            time.sleep(0.005)
         try:
             code = process.wait(moment)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             process.wait()
+            moment = time.monotonic() - began
         else:
             if code:
                 sys.exit(f"a build after a kill ended with {code}: {errors.read_text()}")
@@ -152,10 +159,14 @@ def kill_once(root: Path, workers: int, moment: float) -> Kill | None:
 
 
 def kill_many(root: Path, kills: int, workers: int, seconds: float, chance: random.Random) -> list[Kill]:
-    """`kills` kills at random moments of the build's length; where all nine steps stand the next begins anew."""
+    """`kills` kills: every other at a random moment of the build's length, the rest while a random step is made.
+
+    Where all nine steps stand the next begins anew.
+    """
     done: list[Kill] = []
     while len(done) < kills:
-        kill = kill_once(root, workers, chance.uniform(0.05, 1.0) * seconds)
+        step = chance.choice(list(STEPS)) if len(done) % 2 else None
+        kill = kill_once(root, workers, chance.random() * (1.0 if step else seconds), step)
         if kill is None or kill.stands == len(STEPS):
             shutil.rmtree(root / "data")  # else the next kill would meet a build that has nothing to do
         if kill is None:

@@ -813,11 +813,16 @@ def test_case_57_a_source_of_nulls_or_blanks_stops_ingest_by_name(bare, name, ot
 
 
 @pytest.mark.parametrize(("name", "otherwise"), [("all_null", NULLS), ("blank", BLANKS)])
-def test_case_57_the_suite_stops_what_the_limit_lets_through(bare, name, otherwise):
+def test_case_57_a_suite_stops_what_the_limit_lets_through(bare, name, otherwise):
+    """Of the blanks a lone NUL is read as a text; normalize leaves nothing of it."""
     text = case("57-gx-all-null-and-blank", f"{name}.jsonl", otherwise)
     only_source(bare, f"{name}.jsonl", text, rejects_max_share=1.0)
-    one_line(step(bare, "ingest"), 5, "ingest fails its suite", "no rows")
-    assert not Project(bare).artifact("ingest").exists()
+    for stopped in ("ingest", "normalize", "filter"):
+        done = step(bare, stopped)
+        if done.returncode:
+            break
+    one_line(done, 5, f"{stopped} fails its suite", f"expectations/{stopped}.json")
+    assert not Project(bare).artifact(stopped).exists()
 
 
 @pytest.fixture(scope="module")
