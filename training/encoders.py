@@ -25,7 +25,7 @@ def encoder(tokenizer: Any) -> Encode:
     """A function text -> int64 ids [n]. Raises TypeError for an object that cannot encode or gives no ids."""
     name = next((name for name in ("encode_ordinary", "encode", "__call__") if _has(tokenizer, name)), None)
     if name is None:
-        raise TypeError(f"a {type(tokenizer).__name__} has neither encode nor __call__; pass a tokenizer")
+        raise TypeError(f"{type(tokenizer).__name__} has neither encode nor __call__; pass a tokenizer")
     call = getattr(tokenizer, name)
     keywords = _accepted(call)
 
@@ -75,7 +75,7 @@ def vocabulary_size(tokenizer: Any) -> int:
         found = found() if callable(found) else found
         if isinstance(found, int) and found > 0:
             return found
-    raise TypeError(f"a {type(tokenizer).__name__} does not tell the size of its vocabulary; pass vocab_size=")
+    raise TypeError(f"{type(tokenizer).__name__} does not tell the size of its vocabulary; pass vocab_size=")
 
 
 def _has(tokenizer: Any, name: str) -> bool:
