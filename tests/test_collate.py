@@ -206,7 +206,7 @@ def test_logits_do_not_depend_on_padding() -> None:
     for side in ("left", "right"):
         batch = LLMDataCollator(PAD, padding_side=side, multiple_of=8)(samples)
         seen = batch["attention_mask"].bool()
-        mask = attention_mask(seen.long() - 1)
+        mask = attention_mask(2 * seen.long())
         assert mask.any(3).all(), "a row of the softmax would be empty"
         logits = model(batch["input_ids"], batch["position_ids"], mask)
         for row, expected in enumerate(alone):
