@@ -29,6 +29,14 @@ def rows_at(pin: Pin, positions: np.ndarray) -> Iterator[np.ndarray]:
             sequence -= len(shard.starts)
 
 
+def sampled_rows(pin: Pin, count: int) -> Iterator[np.ndarray]:
+    """Up to `count` of train's sequences, none twice: positions of the run's first epoch are a random sample, in the
+    run's own mixture."""
+    order = Order(pin.schedule)
+    places = order.at(np.arange(count, dtype=np.int64))
+    return rows_at(pin, np.flatnonzero(places.epoch == 0))
+
+
 def batches_at(pin: Pin, batch_size: int, count: int, first: int = 0) -> Iterator[np.ndarray]:
     """`count` global batches from position `first` on, int64 [batch_size, T1], EOS beyond a row's end."""
     width = pin.schedule.tokens_per_sequence + 1
