@@ -8,7 +8,7 @@ labels="model".
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,10 @@ class Batch:
             targets = targets.masked_fill(~self._used(targets.shape[1]), IGNORED)
         if self._begins is not None:
             targets = targets.clone() if targets is self.tokens_BT1 else targets
-            targets.view(-1).index_fill_(0, self._sent(self._begins), IGNORED)
+            if self.device.type == "cpu":
+                targets.numpy().reshape(-1)[self._begins] = IGNORED
+            else:
+                targets.view(-1).index_fill_(0, self._sent(self._begins), IGNORED)
         return seen_as(self.tokens_BT1, targets, self.convention)[1]
 
     @cached_property
@@ -72,8 +75,8 @@ class Batch:
         rows, width = self.input_ids.shape
         if self._begins is None:
             return torch.arange(width, device=self.device).expand(rows, width)
-        starts, _ = self._pieces
-        return torch.arange(rows * width, device=self.device).sub_(self._spread(starts)).view(rows, width)
+        spread = self._spread(self._pieces[0])
+        return torch.sub(_places(rows * width, self.device), spread, out=spread).view(rows, width)
 
     @cached_property
     def document_ids(self) -> Tensor:
@@ -91,7 +94,10 @@ class Batch:
     def cu_seqlens(self) -> Tensor:
         """Borders for variable-length attention, int32 [documents + 1], from 0 to the batch's tokens, row after row
         and padding left out: take the tokens themselves with `x[batch.attention_mask]`."""
-        borders = np.concatenate([[0], np.cumsum(self._document_sizes)]).astype(np.int32)
+        if self._begins is not None and self._lengths is None:
+            borders = np.append(self._pieces[0], self.input_ids.numel()).astype(np.int32)
+        else:
+            borders = np.concatenate([[0], np.cumsum(self._document_sizes)]).astype(np.int32)
         return torch.from_numpy(borders).to(self.device, non_blocking=True)
 
     @property
@@ -134,9 +140,15 @@ class Batch:
         """(start, size) of each piece, int64: starts count the B * W places; padding belongs to the piece before."""
         width = self.input_ids.shape[1]
         begins = np.empty(0, np.int64) if self._begins is None else self._begins
-        row, place = np.divmod(begins, self.tokens_BT1.shape[1])
-        starts = (row * width + place)[place < width]
-        return starts, np.diff(starts, append=len(self.input_ids) * width)
+        starts = begins
+        if self.convention == "shifted":
+            row = begins // (width + 1)
+            # A document that begins with a row's last token begins in no input.
+            starts = (begins - row)[begins - row * (width + 1) < width]
+        sizes = np.empty_like(starts)
+        np.subtract(starts[1:], starts[:-1], out=sizes[:-1])
+        sizes[-1:] = self.input_ids.numel() - starts[-1:]
+        return starts, sizes
 
     @cached_property
     def _document_sizes(self) -> np.ndarray:
@@ -164,3 +176,9 @@ class Batch:
 
     def _sent(self, values: np.ndarray) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(values)).to(self.device, non_blocking=True)
+
+
+@lru_cache(maxsize=4)
+def _places(total: int, device: torch.device) -> Tensor:
+    """0 to total - 1, made once a shape and never written to."""
+    return torch.arange(total, device=device)

@@ -77,6 +77,8 @@ class PackedDataset:
         self._firsts = np.cumsum([0, *counts])
         self.sequences = sum(counts)
         self.shards = MappedShards([pair for of_source in shards for pair in of_source], self.dtype, self.width)
+        # Documents' arrays are several times as large, and beyond 128 KiB each costs page faults.
+        self._largest = LARGEST_BLOCK // 2 if isolate_documents else LARGEST_BLOCK
         self._ahead: tuple[int, int, Block] | None = None
         if vocab_size is not None and vocab_size < pin.schedule.vocab_size:
             self._check_ids(vocab_size)
@@ -122,7 +124,7 @@ class PackedDataset:
         begin, size, block = self._ahead or (0, 0, None)
         if block is None or not begin <= first <= first + count <= begin + len(block.ids):
             follows = block is not None and begin <= first <= begin + len(block.ids)
-            size = max(count, min(4 * size, LARGEST_BLOCK) if follows else FIRST_BLOCK)
+            size = max(count, min(4 * size, self._largest) if follows else FIRST_BLOCK)
             last = first + size if self.order else max(first, min(first + size, self.sequences))
             begin, block = first, self.locate(np.arange(first, last, dtype=np.int64))
             self._ahead = (begin, size, block)

@@ -4,8 +4,8 @@ In: numbers of sequences. Out: a Block that says where they lie and where docume
 index, never by looking for EOS), computed for thousands of sequences at once; and batches gathered from it. It
 knows no order, no label and no device. Legend: n rows of a block, B of a batch, T1 = tokens_per_sequence + 1.
 
-Gathering takes 0.6 to 0.9 of numpy's take from one array in memory, from any number of shards. Documents are found
-by interpolation between a shard's ends, then by halving: 0.15 us a row, against 0.6 us for its 4 KB of ids.
+A row of 4 KB costs 0.6 us to gather, from any number of shards, 0.2 us to locate and 0.4 us more where its documents
+are asked for (one core, 2026).
 """
 
 from __future__ import annotations
