@@ -29,7 +29,7 @@ def test_left_padding_by_hand() -> None:
     assert {tensor.dtype for tensor in batch.values()} == {torch.int64}
     assert plain(batch) == {
         "input_ids": [[5, 6, 2], [2, 2, 7]],
-        "labels": [[5, 6, 2], [-100, -100, 7]],
+        "labels": [[-100, 6, 2], [-100, -100, -100]],
         "attention_mask": [[1, 1, 1], [0, 0, 1]],
         "position_ids": [[0, 1, 2], [1, 1, 0]],
     }
@@ -50,7 +50,7 @@ def test_what_a_sample_brings_stays_with_its_ids() -> None:
     chat = {"input_ids": [1, 8, 9, 2], "labels": [-100, -100, 9, 2]}
     packed = {"input_ids": torch.tensor([4, 5, 6]), "position_ids": np.array([0, 1, 0]), "labels": None}
     batch = plain(LLMDataCollator(PAD)([chat, packed]))
-    assert batch["labels"] == [[-100, -100, 9, 2], [-100, 4, 5, 6]]
+    assert batch["labels"] == [[-100, -100, 9, 2], [-100, -100, 5, 6]]
     assert batch["position_ids"] == [[0, 1, 2, 3], [1, 0, 1, 0]]
 
 
@@ -58,7 +58,7 @@ def test_padding_that_a_sample_brings_is_taken_off() -> None:
     sample = {"input_ids": [0, 0, 5, 6, 0], "attention_mask": [0, 0, 1, 1, 0]}
     batch = plain(LLMDataCollator(0, padding_side="right")([sample, [9, 9, 9]]))
     assert batch["input_ids"] == [[5, 6, 0], [9, 9, 9]]
-    assert batch["labels"] == [[5, 6, -100], [9, 9, 9]]
+    assert batch["labels"] == [[-100, 6, -100], [-100, 9, 9]]
     assert batch["attention_mask"] == [[1, 1, 0], [1, 1, 1]]
     with pytest.raises(ValueError, match=r"sample 1 masks an id between others; .* label it -100"):
         LLMDataCollator(0)([[1], {"input_ids": [1, 2, 3], "attention_mask": [1, 0, 1]}])
@@ -112,7 +112,7 @@ def test_keeping_the_end_lets_the_cut_document_begin_anew() -> None:
     collate = LLMDataCollator(PAD, max_length=3, keep="end")
     packed = {"input_ids": [1, 2, 3, 4, 5], "position_ids": [0, 1, 2, 3, 0]}
     batch = plain(collate([[1, 2, 3, 4, 5], packed]))
-    assert batch["input_ids"] == [[3, 4, 5]] * 2
+    assert batch["input_ids"] == [[3, 4, 5]] * 2 and batch["labels"] == [[-100, 4, 5]] * 2
     assert batch["position_ids"] == [[0, 1, 2], [0, 1, 0]]
     assert plain(LLMDataCollator(PAD, max_length=3)([packed]))["position_ids"] == [[0, 1, 2]]
 
@@ -189,7 +189,7 @@ def test_nothing_is_lost_and_nothing_out_of_step(samples, side, labels, width) -
         used = batch["attention_mask"][row].bool()
         assert batch["input_ids"][row][used].tolist() == sample
         assert batch["position_ids"][row][used].tolist() == list(range(len(sample)))
-        target = sample if labels == "model" else [*sample[1:], -100][: len(sample)]
+        target = ([-100, *sample[1:]] if labels == "model" else [*sample[1:], -100])[: len(sample)]
         assert batch["labels"][row][used].tolist() == target
         assert (batch["labels"][row][~used] == -100).all()
         assert (batch["position_ids"][row][~used] == 1).all()

@@ -147,6 +147,15 @@ def test_labels_of_the_other_convention_are_told() -> None:
     assert "row 0, position 3: labels: a document's first id is a target" in str(verified(across, "model").faults[0])
 
 
+def test_a_label_that_would_be_learnt_from_padding_is_found() -> None:
+    """Left padding by the model's convention: what stands before the first id is no id."""
+    batch = {"input_ids": [[2, 5, 6]], "attention_mask": [[0, 1, 1]], "labels": [[-100, -100, 6]]}
+    one = {name: torch.tensor(rows) for name, rows in batch.items()}
+    assert verified(one, "model").ok
+    one["labels"][0, 1] = 5
+    assert "row 0, position 1: labels: a document's first id is a target" in str(verified(one, "model").faults[0])
+
+
 def test_positions_alone_tell_documents_too() -> None:
     """Failure 24: a batch whose positions do not restart is another one than one whose labels do."""
     batch = {name: value for name, value in sound().items() if name in ("input_ids", "labels", "position_ids")}
@@ -206,8 +215,7 @@ def test_a_row_of_other_data_is_found(pin: Pin) -> None:
 
 @given(st.lists(st.lists(st.integers(0, V - 1), min_size=1, max_size=20), min_size=1, max_size=5))
 def test_the_collators_batches_are_sound(samples: list[list[int]]) -> None:
-    if all(len(sample) == 1 for sample in samples):
-        samples = [*samples, [1, 2]]
+    samples = [*samples, [1, 2]]
     for side in ("left", "right"):
         for labels in ("shifted", "model"):
             found = verified(LLMDataCollator(2, padding_side=side, labels=labels)(samples), labels)

@@ -59,7 +59,8 @@ def test_the_wheel_holds_all_of_training_and_the_formats(wheel: Path, tmp_path: 
         held = {f"gristmill_training/{folder}/{path.name}" for path in (root / folder).glob("*.py")}
         assert held - names <= {"gristmill_training/training/wheel.py"}
     assert not [name for name in names if "/flows" in name or "/audit" in name]
-    assert VERSION == tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == VERSION
     assert make_wheel(tmp_path).read_bytes() == wheel.read_bytes()
 
 

@@ -190,11 +190,12 @@ def _expected(seen: Seen) -> tuple[np.ndarray, Bools, Bools]:
     """(labels that must be, where they must, where no label may be), each [B, T].
 
     What follows a row's last id is not in the row, so the last shifted label is taken as it is; so is the model
-    convention's first, which no model looks at.
+    convention's of column 0, which no model looks at. That of an id after left padding is: the model would learn it
+    from the padding.
     """
-    inside = seen.begins & _before(seen.real, False)
     if seen.convention == "model":
-        return seen.inputs, seen.real & ~seen.begins, inside
+        return seen.inputs, seen.real & ~seen.begins, seen.begins & (np.arange(seen.inputs.shape[1]) > 0)
+    inside = seen.begins & _before(seen.real, False)
     after = np.roll(seen.inputs, -1, 1)
     follows = np.roll(seen.real & ~seen.begins, -1, 1)
     next_begins = np.roll(inside, -1, 1)

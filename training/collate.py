@@ -31,11 +31,12 @@ class LLMDataCollator:
     """The collate_fn of a DataLoader for samples of different lengths.
 
     tokenizer: a tokenizer with a pad id, or the pad id. padding_side: "left" keeps the last tokens of all samples
-    in one column, "right" the first. labels: for samples that bring none; "model" copies the ids (the model
-    shifts, as transformers does), "shifted" takes the next id. max_length: ids of a sample that are kept, and the
-    greatest width; keep says which end of a longer sample stays, "start" or "end", or "all" to refuse it.
-    buckets: widths to choose from; multiple_of: or the width is a multiple of it; with neither, the longest
-    sample's. first_position: of a sample's first id (2 for the RoBERTa family, whose positions follow its pad id).
+    in one column, "right" the first. labels: the convention, also of labels that samples bring; "model" copies the
+    ids (the model shifts, as transformers does) but the first, which it would learn from padding; "shifted" takes the
+    next id. max_length: ids of a sample that are kept, and the greatest width; keep says which end of a longer sample
+    stays, "start" or "end", or "all" to refuse it. buckets: widths to choose from; multiple_of: or the width is a
+    multiple of it; with neither, the longest sample's. first_position: of a sample's first id (2 for the RoBERTa
+    family, whose positions follow its pad id).
 
     Counts `samples_cut` and `tokens_cut` in its own process and warns at the first. Raises ValueError for a pad id
     of None or -1, contradicting widths, samples out of step, and those longer than all buckets.
@@ -106,10 +107,12 @@ class LLMDataCollator:
         row = _stripped(number, row)
         ids = row["input_ids"]
         counted = self.first + np.arange(len(ids), dtype=np.int64)
-        return {"labels": self._labels(ids), "position_ids": counted, **row, "attention_mask": np.ones_like(ids)}
-
-    def _labels(self, ids: np.ndarray) -> np.ndarray:
-        return ids if self.labels == "model" else np.append(ids[1:], IGNORED)[: len(ids)]
+        whole = {"labels": ids, "position_ids": counted, **row, "attention_mask": np.ones_like(ids)}
+        if self.labels == "model":
+            whole["labels"] = _unforetold(whole["labels"])
+        elif "labels" not in row:
+            whole["labels"] = np.append(ids[1:], IGNORED)[: len(ids)]
+        return whole
 
     def _cut(self, number: int, row: Row) -> Row:
         length, limit = len(row["input_ids"]), self.max_length
@@ -129,6 +132,8 @@ class LLMDataCollator:
         self.samples_cut, self.tokens_cut = self.samples_cut + 1, self.tokens_cut + length - limit
         part = slice(0, limit) if self.keep == "start" else slice(length - limit, length)
         kept = {name: value[part] for name, value in row.items()}
+        if self.labels == "model":
+            kept["labels"] = _unforetold(kept["labels"])
         return kept | {"position_ids": _from_first(kept["position_ids"], row["position_ids"][0])}
 
     def _padded(self, rows: list[np.ndarray], width: int, value: int) -> Tensor:
@@ -143,6 +148,11 @@ def _array(value: Any) -> np.ndarray:
     if array.size and not np.issubdtype(array.dtype, np.integer):
         raise ValueError(f"a sample holds {array.dtype} of shape {array.shape}, not ids; tokenize it first")
     return array.astype(np.int64)
+
+
+def _unforetold(labels: np.ndarray) -> np.ndarray:
+    """Labels without the first: a model that shifts would learn it from the padding to its left."""
+    return np.concatenate([[IGNORED], labels[1:]])[: len(labels)]
 
 
 def _stripped(number: int, row: Row) -> Row:
