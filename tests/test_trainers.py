@@ -107,7 +107,8 @@ def own_losses(model, batches, learning_rate: float) -> list[float]:
     optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
     losses = []
     for batch in batches:
-        logits = model(batch["input_ids"], attention_mask=batch["attention_mask"]).logits[:, :-1]
+        given = {name: values for name, values in batch.items() if name != "labels"}
+        logits = model(**given).logits[:, :-1]
         targets = batch["labels"][:, 1:]
         total = functional.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED,
                                          reduction="sum")  # fmt: skip
@@ -150,6 +151,43 @@ def test_transformers_trainer_has_our_loops_loss_on_a_pin(pin: Pin, tmp_path: Pa
     direct = build_dataloader(pin, batch_size=4, labels="model", steps=6)
     for batch, other in zip(direct, batches, strict=True):
         assert torch.equal(batch.input_ids, other["input_ids"]) and torch.equal(batch.labels, other["labels"])
+
+
+@pytest.mark.long
+@foreign
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+def test_a_llama_keeps_isolated_documents_apart_by_their_positions(pin: Pin, attention: str) -> None:
+    """Failure 24: positions without a mask, as ExampleDataset gives them, are enough for transformers' own masks; but
+    only without a cache (use_cache=False, which its Trainer sets): with one they are ignored, in silence."""
+    model = llama(attention).eval()
+    by_positions = next(iter(DataLoader(ExampleDataset(pin, isolate_documents=True), 8)))
+    batch = next(iter(build_dataloader(pin, batch_size=8, labels="model", isolate_documents=True)))
+    torch.testing.assert_close(batch.input_ids, by_positions["input_ids"])
+    assert int(batch.document_ids.max()) > 1 and "attention_mask" not in by_positions
+    given = batch.model_inputs()
+    mask = given["attention_mask"]
+    given["attention_mask"] = torch.zeros(mask.shape).masked_fill(~mask, torch.finfo(torch.float32).min)
+    theirs, ours = model(**by_positions, use_cache=False), model(**given)
+    seen = batch.attention_mask
+    torch.testing.assert_close(theirs.logits[seen], ours.logits[seen], atol=1e-5, rtol=0)
+    assert float(theirs.loss) == pytest.approx(float(ours.loss), abs=1e-5)
+    for leaking in (model(input_ids=batch.input_ids, labels=batch.labels), model(**by_positions, use_cache=True)):
+        assert abs(float(leaking.loss) - float(ours.loss)) > 1e-4
+
+
+@pytest.mark.long
+@foreign
+def test_transformers_trainer_keeps_isolated_documents_apart(pin: Pin, tmp_path: Path) -> None:
+    """Its losses are those of our loop with the combined mask."""
+    transformers = needed("transformers")
+    dataset = ExampleDataset(pin, isolate_documents=True)
+    theirs = trainer_losses(transformers, llama(), dataset, None, tmp_path)
+    batches = []
+    for batch in build_dataloader(pin, batch_size=4, labels="model", isolate_documents=True, steps=6):
+        given = batch.model_inputs()
+        mask = batch.combined_mask(torch.float32)
+        batches.append({**given, "attention_mask": mask})
+    assert theirs == pytest.approx(own_losses(llama(), batches, 0.1), abs=1e-4)
 
 
 @pytest.mark.long

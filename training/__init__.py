@@ -13,6 +13,7 @@ NAMES = {
     "LLMDataCollator": "collate",
     "LMTextDataset": "online",
     "LMTextStream": "online",
+    "LengthGroupedBatches": "grouping",
     "PackedDataset": "dataset",
     "Pin": "pin",
     "Shuffle": "order",
