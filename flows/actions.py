@@ -131,7 +131,7 @@ def inspect(asked: Asked, pin: str, batches: int, samples: int, picture: Path | 
     else:
         for title, part in (
             ("batches", found.batches),
-            ("documents", found.documents),
+            ("documents of train, were each a row of its own", found.documents),
             ("vocabulary", found.vocabulary),
         ):
             show.line(f"[bold]{title}[/]")

@@ -5,6 +5,7 @@ In: lengths. Out: lines of text, or an SVG that any browser shows. No plotting l
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from html import escape
 from typing import NamedTuple
@@ -13,6 +14,8 @@ import numpy as np
 
 BAR = 40
 WIDTH, ROW, LEFT, RIGHT, TOP = 640, 22, 120, 110, 60
+NOTE = 100
+"""Characters of a line of notes: what WIDTH has room for."""
 BLOCKS = " ▏▎▍▌▋▊▉"
 
 
@@ -51,6 +54,7 @@ def bounds(one: Bin) -> str:
 def svg(held: Sequence[Bin], title: str, notes: Sequence[str] = ()) -> str:
     """The picture: a bar a bin, with its count, and `notes` below."""
     most = max((one.samples for one in held), default=1)
+    notes = [line for note in notes for line in textwrap.wrap(note, NOTE)]
     height = TOP + ROW * (len(held) + len(notes) + 1)
     parts = [_text(10, 24, title, size=16), _text(10, 44, "length in ids, samples", color="#666")]
     for number, one in enumerate(held):
