@@ -119,6 +119,29 @@ def fetch(asked: Asked, pin: str) -> None:
     )
 
 
+def inspect(asked: Asked, pin: str, batches: int, samples: int, picture: Path | None) -> None:
+    from rich.markup import escape
+
+    from flows.inspection import inspect as look
+    from tasks.errors import InvariantError
+
+    found = look(asked.root, pin, batches, samples, picture and asked.root / picture)
+    if asked.json:
+        show.as_json(found)
+    else:
+        for title, part in (
+            ("batches", found.batches),
+            ("documents of train, were each a row of its own", found.documents),
+            ("vocabulary", found.vocabulary),
+        ):
+            show.line(f"[bold]{title}[/]")
+            for text in part.lines():
+                show.line(escape(text))
+        show.line(f"picture {found.picture}")
+    if found.faults:
+        raise InvariantError(f"pin {pin}: {found.faults} faults in what it would feed", "do not train on it")
+
+
 def unlock(asked: Asked) -> None:
     from tasks.locks import unlock as forget
 

@@ -151,6 +151,19 @@ def fetch(pin: Pin) -> None:
 
 
 @app.command(rich_help_panel=MORE, epilog=EVERYWHERE)
+def inspect(
+    pin: Pin,
+    batches: Annotated[int, typer.Option(min=1, help="Batches of eight sequences to verify.")] = 3,
+    samples: Annotated[int, typer.Option(min=1, help="Sequences whose ids are counted.")] = 1000,
+    picture: Annotated[Path | None, typer.Option(metavar="FILE", help="An .svg to write, not in reports/docs.")] = None,
+) -> None:
+    """Look at what PIN would feed a model: batches, lengths of documents, vocabulary. Exits 4 where a fault is."""
+    from flows import actions
+
+    actions.inspect(ASKED, pin, batches, samples, picture)
+
+
+@app.command(rich_help_panel=MORE, epilog=EVERYWHERE)
 def unlock() -> None:
     """Forget the lock of a build that died on another host."""
     from flows import actions

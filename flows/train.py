@@ -26,7 +26,7 @@ from training.pin import open_pin
 if TYPE_CHECKING:
     from dvclive import Live
 
-Log = Callable[[int, Mapping[str, float]], None]
+Log = Callable[[Mapping[str, float]], None]
 
 
 @flow(name="train_on", persist_result=False)
@@ -95,7 +95,8 @@ def _live(plan: Plan, facts: dict[str, str]) -> Iterator[Live]:
 
 
 def _log(live: Live, progress: Callable[[int, int, str], None], steps: int) -> Log:
-    def log(step: int, figures: Mapping[str, float]) -> None:
+    def log(given: Mapping[str, float]) -> None:
+        step, figures = int(given["step"]), {name: value for name, value in given.items() if name != "step"}
         live.step = step
         for name, value in figures.items():
             live.log_metric(name, value)

@@ -1,4 +1,4 @@
-"""The order: a bijection in every epoch, the same with and without numba, and exact from any position."""
+"""The order: a bijection in every epoch, and exact from any position."""
 
 from __future__ import annotations
 
@@ -10,19 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.artifacts.schedule import Schedule, Shard, Split, lay_stages
-from training import order as order_module
 from training.order import Order, domain, permute, source_key
 
 
-def permuted(size: int, indices: np.ndarray, key: int = 1, engine=permute) -> np.ndarray:
+def permuted(size: int, indices: np.ndarray, key: int = 1) -> np.ndarray:
     count = len(indices)
-    found = engine(indices.astype(np.uint64), np.full(count, key, np.uint64), domain(np.full(count, size)))
+    found = permute(indices.astype(np.uint64), np.full(count, key, np.uint64), domain(np.full(count, size)))
     assert found.dtype == np.uint64
     return found
-
-
-def by_numpy(index, key, on):
-    return order_module._walk_numpy(index, key, *on)
 
 
 def schedule(sizes: dict[str, int], stages: list, period: int = 64, seed: int = 3) -> Schedule:
@@ -40,10 +35,9 @@ def read(order: Order, first: int, count: int) -> list[tuple[str, int, int]]:
     return [(order.sources[s], int(e), int(i)) for s, e, i in zip(*places[1:], strict=True)]
 
 
-@pytest.mark.parametrize("engine", [permute, by_numpy])
 @pytest.mark.parametrize("size", [*range(1, 40), 255, 256, 257, 1000, 4096, 65_537, 97_656])
-def test_bijection(size: int, engine) -> None:
-    found = permuted(size, np.arange(size), key=size, engine=engine)
+def test_bijection(size: int) -> None:
+    found = permuted(size, np.arange(size), key=size)
     assert np.array_equal(np.sort(found), np.arange(size))
 
 
@@ -63,15 +57,6 @@ def test_no_two_indices_meet_at_the_size_of_a_trillion_tokens(size: int) -> None
     assert len(np.unique(found)) == len(indices)
     assert int(found.max()) < size
     assert abs(float(found.mean()) / size - 0.5) < 0.01
-
-
-@settings(deadline=None, max_examples=40)
-@given(st.lists(st.tuples(st.integers(1, 2**61), st.integers(0, 2**64 - 1)), min_size=1, max_size=50))
-def test_numba_and_numpy_agree(cases: list[tuple[int, int]]) -> None:
-    sizes = np.array([size for size, _ in cases])
-    keys = np.array([key for _, key in cases], np.uint64)
-    index = np.array([key % size for size, key in cases], np.uint64)
-    assert np.array_equal(permute(index, keys, domain(sizes)), by_numpy(index, keys, domain(sizes)))
 
 
 def test_worked_out_values_never_change() -> None:

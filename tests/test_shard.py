@@ -194,7 +194,7 @@ def test_a_false_pointer_is_found_by_verify(tmp_path):
 def test_bounds_that_leave_the_stream_are_named(tmp_path, starts, stops):
     lay(tmp_path, np.arange(10, dtype=U2), [4, 6], starts, stops)
     with pytest.raises(ShardError, match=r"stops\.npy: expected"):
-        ShardReader(tmp_path, "shard_00000")
+        ShardReader(tmp_path, "shard_00000").verify()
 
 
 @pytest.mark.parametrize("bounds", [np.array([0]), np.zeros((1, 1), "<u8"), np.array(["a"], object)])

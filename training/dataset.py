@@ -1,14 +1,15 @@
 """Packed sequences of a pin, memory-mapped: positions in, one array of tokens out.
 
-In: a Pin and positions of its order. Out: rows of T+1 tokens, gathered straight into the caller's buffer,
-with their lengths and, where asked, the places where documents begin (from the shards' index, never by
-looking for EOS). It shuffles nothing, widens nothing and knows no device. Legend: B rows, T1 =
+In: a Pin and positions of its order. Out: batches of rows of T+1 tokens gathered at once, with their lengths and,
+where asked, the places where documents begin (from the shards' index, never by looking for EOS); and for the
+curious which documents a position reads. It widens nothing and knows no device. Legend: B rows, T1 =
 tokens_per_sequence + 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,18 +17,33 @@ import torch
 from torch import Tensor
 
 from tasks.artifacts.shards import ShardReader
-from training.gather import View, gather
-from training.order import BLOCK, Order
+from training.gather import Block, Gathered, MappedShards
+from training.order import FIRST_BLOCK, GLOBAL, LARGEST_BLOCK, Order, Shuffle
 from training.pin import Pin
 
 
 class Rows(NamedTuple):
-    """A gathered batch: tokens int64 [B, T1], lengths int32 [B], begins bool [B, T1] (where a document
-    begins)."""
+    """A gathered batch: tokens [B, T1] in the shards' dtype (torch.uint16 or int32), lengths int32 [B], and begins
+    int64 [m], where documents are isolated: row * T1 + place of each row's start and of each document that begins in
+    it; else empty."""
 
     tokens_BT1: Tensor
     lengths_B: Tensor
-    begins_BT1: Tensor
+    begins: Tensor
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What one position reads. sequence: its number in the shard; ids: from and to of the shard's .bin; documents:
+    their numbers in the shard's .idx, whole or in part."""
+
+    position: int
+    source: str
+    epoch: int
+    shard: str
+    sequence: int
+    ids: tuple[int, int]
+    documents: range
 
 
 class PackedDataset:
@@ -35,91 +51,154 @@ class PackedDataset:
     and test in a fixed order: source by source, shard by shard, once.
 
     Serves training.loader, and any torch DataLoader through `__getitems__` with `collate_fn=keep`:
-    DataLoader(dataset, batch_sampler=PositionBatches(...), collate_fn=keep) gathers each batch at once.
+    DataLoader(dataset, batch_sampler=PositionBatches(...), collate_fn=keep) gathers each batch at once. For trainers
+    that want examples as dictionaries see training.examples. Raises ShardError for a file that is absent, and where
+    `vocab_size` (of the model) is below the pin's and an id is found beyond it.
     """
 
-    def __init__(self, pin: Pin, split: str = "train") -> None:
-        self.pin, self.split = pin, split
+    def __init__(
+        self,
+        pin: Pin,
+        split: str = "train",
+        *,
+        shuffle: Shuffle = GLOBAL,
+        isolate_documents: bool = False,
+        vocab_size: int | None = None,
+    ) -> None:
+        self.pin, self.split, self.shuffle, self.isolate_documents = pin, split, shuffle, isolate_documents
         self.width = pin.schedule.tokens_per_sequence + 1
         self.dtype = np.dtype(pin.schedule.dtype)
-        self.order = Order(pin.schedule) if split == "train" else None
-        sources = self.order.sources if self.order else sorted(pin.schedule.sources)
-        shards = [[ShardReader(path.parent, path.name) for path in pin.shards(name, split)] for name in sources]
-        self._views = [View(shard) for of_source in shards for shard in of_source]
-        counts = [sum(map(len, of_source)) for of_source in shards]
-        self._firsts = np.cumsum([0, *counts])[:-1]
-        self._ends = np.cumsum([len(view.starts) for view in self._views], dtype=np.int64)
+        self.order = Order(pin.schedule, shuffle) if split == "train" else None
+        self.sources = self.order.sources if self.order else sorted(pin.schedule.sources)
+        held = [pin.schedule.sources[name].get(split) for name in self.sources]
+        shards = [list(zip(pin.shards(name, split), one.shards if one else (), strict=True))
+                  for name, one in zip(self.sources, held, strict=True)]  # fmt: skip
+        counts = [one.sequences if one else 0 for one in held]
+        self._firsts = np.cumsum([0, *counts])
         self.sequences = sum(counts)
-        self._ahead: tuple[int, list[tuple[int, int]]] = (0, [])
+        self.shards = MappedShards([pair for of_source in shards for pair in of_source], self.dtype, self.width)
+        # Documents' arrays are several times as large, and beyond 128 KiB each costs page faults.
+        self._largest = LARGEST_BLOCK // 2 if isolate_documents else LARGEST_BLOCK
+        self._ahead: tuple[int, int, Block] | None = None
+        if vocab_size is not None and vocab_size < pin.schedule.vocab_size:
+            self._check_ids(vocab_size)
 
     def __len__(self) -> int:
         """Sequences of the split, each counted once; positions of train run on beyond it."""
         return self.sequences
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A worker process maps the shards itself."""
-        return PackedDataset, (self.pin, self.split)
+        """A process that is started afresh maps the shards itself; a forked one has the maps already."""
+        return _again, (self.pin, self.split, self.shuffle, self.isolate_documents)
 
     def __getitem__(self, position: int) -> Rows:
-        return Rows(*(field[0] for field in self.__getitems__([position])))
+        rows = self.__getitems__([position])
+        return Rows(rows.tokens_BT1[0], rows.lengths_B[0], rows.begins)
 
     def __getitems__(self, positions: Sequence[int] | np.ndarray) -> Rows:
-        """The rows at `positions`, widened: for a standard DataLoader."""
-        located = self.locate(np.asarray(positions, np.int64))
-        tokens = np.full((len(located), self.width), self.pin.schedule.eos_id, self.dtype)
-        lengths, begins = np.empty(len(located), np.int32), np.zeros(tokens.shape, np.bool_)
-        self.gather(located, tokens, lengths, begins)
-        return Rows(*map(torch.from_numpy, (tokens.astype(np.int64), lengths, begins)))
+        """The rows at `positions`, for a standard DataLoader."""
+        asked = np.asarray(positions, np.int64)
+        held = asked if self.order else asked[asked < self.sequences]
+        tokens, lengths, begins = self._filled(self._gathered(self.locate(held), 0, len(held)), len(asked))
+        lengths = np.full(len(asked), self.width, np.int32) if lengths is None else lengths
+        begins = np.empty(0, np.int64) if begins is None else begins
+        return Rows(*map(torch.from_numpy, (tokens, lengths, begins)))
 
-    def locate(self, positions: np.ndarray) -> list[tuple[int, int]]:
-        """(number of the shard, place in it) of the sequence that each position of int64[B] reads."""
-        numbers = positions
-        if self.order is not None:
-            places = self.order.at(positions)
-            numbers = self._firsts[places.source] + places.sequence
-        shards = np.searchsorted(self._ends, numbers, side="right")
-        firsts = np.concatenate([[0], self._ends])[shards]
-        return list(zip(shards.tolist(), (numbers - firsts).tolist(), strict=True))
+    def rows(self, first: int, count: int) -> Gathered:
+        """The rows at positions [first, first + count); those beyond the end of a fixed split are empty."""
+        held = count if self.order else min(count, max(0, self.sequences - first))
+        block, at = self.run(first, held)
+        gathered = self._gathered(block, at, at + held)
+        return gathered if held == count else self._filled(gathered, count)
 
-    def run(self, first: int, count: int) -> list[tuple[int, int]]:
-        """`locate` of positions [first, first + count), from blocks ahead: a call costs the same for 8 or
-        1,024."""
-        begin, block = self._ahead
-        if not begin <= first <= first + count <= begin + len(block):
-            begin, block = first, self.locate(np.arange(first, first + max(count, BLOCK), dtype=np.int64))
-            self._ahead = (begin, block)
-        return block[first - begin : first - begin + count]
+    def locate(self, positions: np.ndarray) -> Block:
+        """Where the sequences at `positions` int64 [n] lie."""
+        return self.shards.find(self._numbers(positions), documents=self.isolate_documents)
 
-    def gather(
-        self,
-        located: Sequence[tuple[int, int]],
-        tokens_BT1: np.ndarray,
-        lengths_B: np.ndarray,
-        begins_BT1: np.ndarray | None,
-    ) -> bool:
-        """training.gather.gather, with EOS beyond a row's length."""
-        full = gather(self._views, located, tokens_BT1, lengths_B, begins_BT1)
-        if not full:
-            for row in np.flatnonzero(lengths_B[: len(located)] < self.width):
-                tokens_BT1[row, lengths_B[row] :] = self.pin.schedule.eos_id
-        return full
+    def run(self, first: int, count: int) -> tuple[Block, int]:
+        """(block, row of it) from where positions [first, first + count) lie one after another.
+
+        Blocks are computed ahead, a small one first so that a run begins at once, then larger ones, as numpy's cost
+        a row falls with their size.
+        """
+        begin, size, block = self._ahead or (0, 0, None)
+        if block is None or not begin <= first <= first + count <= begin + len(block.ids):
+            follows = block is not None and begin <= first <= begin + len(block.ids)
+            size = max(count, min(4 * size, self._largest) if follows else FIRST_BLOCK)
+            last = first + size if self.order else max(first, min(first + size, self.sequences))
+            begin, block = first, self.locate(np.arange(first, last, dtype=np.int64))
+            self._ahead = (begin, size, block)
+        return block, first - begin
+
+    def origins(self, positions: Sequence[int] | range) -> list[Origin]:
+        """Which documents stand at each position."""
+        asked = np.asarray(positions, np.int64)
+        numbers = self._numbers(asked)
+        epochs = self.order.at(asked).epoch if self.order else np.zeros_like(asked)
+        names = np.searchsorted(self._firsts, numbers, side="right") - 1
+        found = []
+        for position, epoch, name, shard, place in zip(
+            asked.tolist(), epochs.tolist(), names.tolist(), *(part.tolist() for part in self.shards.split(numbers)),
+            strict=True,
+        ):  # fmt: skip
+            start, stop, documents = self.shards.documents_of(shard, place)
+            held = (self.sources[name], epoch, self.shards.paths[shard].name, place, (start, stop), documents)
+            found.append(Origin(position, *held))
+        return found
+
+    def sources_at(self, positions: np.ndarray) -> np.ndarray:
+        """Number in `sources` of the source that each position reads, int64 [n]."""
+        numbers: np.ndarray = np.searchsorted(self._firsts, self._numbers(positions), side="right") - 1
+        return numbers
+
+    def _gathered(self, block: Block, first: int, stop: int) -> Gathered:
+        return self.shards.gather(block, first, stop, self.pin.schedule.eos_id)
+
+    def _filled(self, held: Gathered, count: int) -> Gathered:
+        """`held` with rows of no tokens behind it, up to `count`."""
+        missing = count - len(held.tokens)
+        if not missing:
+            return held
+        tokens = np.pad(held.tokens, ((0, missing), (0, 0)), constant_values=self.pin.schedule.eos_id)
+        lengths = np.full(count - missing, self.width, np.int32) if held.lengths is None else held.lengths
+        begins = held.begins
+        if begins is not None:
+            begins = np.concatenate([begins, np.arange(count - missing, count) * self.width])
+        return Gathered(tokens, np.pad(lengths, (0, missing)), begins)
+
+    def _numbers(self, positions: np.ndarray) -> np.ndarray:
+        """Number of each position's sequence among all of the split."""
+        if self.order is None:
+            if len(positions) and not 0 <= positions.min() <= positions.max() < self.sequences:
+                raise IndexError(f"{self.split} has {self.sequences} sequences, asked for {positions.max()}")
+            return positions
+        places = self.order.at(positions)
+        numbers: np.ndarray = self._firsts[places.source] + places.sequence
+        return numbers
+
+    def _check_ids(self, vocab_size: int) -> None:
+        for path in self.shards.paths:
+            ShardReader(path.parent, path.name).check_ids(vocab_size)
 
 
 class PositionBatches:
-    """A batch sampler for a standard DataLoader: `steps` arrays of this rank's positions from `position`
-    on."""
+    """A batch sampler for a standard DataLoader: arrays of one rank's positions, `batch_size` of all ranks together,
+    from `position` (which may be moved between two passes) to `last`, or without end."""
 
-    def __init__(self, batch_size: int, steps: int, *, position: int = 0, rank: int = 0, world: int = 1) -> None:
-        self._batch, self._steps, self._position = batch_size, steps, position
-        self._own = own_rows(batch_size, rank, world)
+    def __init__(self, batch_size: int, last: int | None, *, position: int = 0, rank: int = 0, world: int = 1) -> None:
+        self.batch_size, self.last, self.position = batch_size, last, position
+        self.own = own_rows(batch_size, rank, world)
 
     def __len__(self) -> int:
-        return self._steps
+        if self.last is None:
+            raise TypeError("this run has no end; give it its steps")
+        return max(0, -(-(self.last - self.position) // self.batch_size))
 
     def __iter__(self) -> Iterator[np.ndarray]:
-        for step in range(self._steps):
-            first = self._position + step * self._batch
-            yield np.arange(first + self._own.start, first + self._own.stop)
+        first = self.position
+        while self.last is None or first < self.last:
+            yield np.arange(first + self.own.start, first + self.own.stop)
+            first += self.batch_size
 
 
 def own_rows(batch_size: int, rank: int, world: int) -> range:
@@ -140,3 +219,7 @@ def own_rows(batch_size: int, rank: int, world: int) -> range:
 def keep(rows: Rows) -> Rows:
     """The collate_fn of a DataLoader over PackedDataset: a batch is gathered, there is nothing to collate."""
     return rows
+
+
+def _again(pin: Pin, split: str, shuffle: Shuffle, isolate_documents: bool) -> PackedDataset:
+    return PackedDataset(pin, split, shuffle=shuffle, isolate_documents=isolate_documents)

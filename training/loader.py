@@ -1,114 +1,153 @@
 """Batches on a device: one process, a ring of pinned buffers, exact resume from one number.
 
-In: a Pin. Out: Batches in the order of the run. A global batch is `batch_size` positions, of which rank r of
-W reads its r-th share: 1, 2 or 64 ranks see the same global batches and take equally many steps. There are no
-workers, as gathering a batch costs less than passing one between processes. Legend: B rows of this rank, T
-tokens, T1 = T+1.
+In: a Pin, or a file of text. Out: Batches in the order of the run. A global batch is `batch_size` positions, of which
+rank r of W reads its r-th share: 1, 2 or 64 ranks see the same global batches and take equally many steps. By default
+there are no workers, as gathering a batch costs less than passing one between processes. Legend: B rows of this rank,
+T tokens, T1 = T+1.
 """
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, distributed
+from torch.utils.data import DataLoader
 
-from training.dataset import PackedDataset, own_rows
-from training.masks import Labels, document_ids, inputs_and_labels, position_ids
-from training.pin import Pin
-from training.ring import Slot
+from training.batch import Batch
+from training.dataset import Origin, PackedDataset, PositionBatches, keep
+from training.gather import Gathered
+from training.masks import Labels
+from training.order import Shuffle
+from training.pin import Pin, open_pin
+from training.ring import Slot, widened
 
 SLOTS = 3
-
-
-@dataclass(frozen=True)
-class Batch:
-    """One rank's share of a global batch, int64 on the device.
-
-    inputs_BT, labels_BT: see training.masks.inputs_and_labels; [B, T+1] where labels="model".
-    position_ids_BT, document_ids_BT: where documents are isolated, else None.
-    position: of the run, after this global batch.
-    """
-
-    inputs_BT: Tensor
-    labels_BT: Tensor
-    position_ids_BT: Tensor | None
-    document_ids_BT: Tensor | None
-    position: int
+TEXT_LENGTH = 512
+NAMED = {True: "global", False: "none"}
+TEXTS = (".txt", ".jsonl", ".ndjson")
 
 
 def build_dataloader(
+    source: Pin | Path | str,
+    tokenizer: Any = None,
+    batch_size: int = 8,
+    max_seq_len: int | None = None,
+    stride: int | None = None,
+    *,
+    num_workers: int = 0,
+    pin_memory: bool = True,
+    shuffle: bool | str | Shuffle = True,
+    drop_last: bool = False,
+    prefetch_factor: int = 2,
+    labels: Labels = "shifted",
+    isolate_documents: bool = False,
+    rank: int | None = None,
+    world: int | None = None,
+    pad_id: int | None = None,
+    **of_a_pin: Any,
+) -> Any:
+    """A Loader over a pin, or a torch DataLoader over windows of a text file.
+
+    source: a Pin, the name of one below `root`, or a .txt or .jsonl. tokenizer: of a text file, with a pad id or beside
+    `pad_id`; not needed for a pin, whose padding is known by position. batch_size: sequences of a global batch, over
+    all ranks; `world` must divide it. max_seq_len: tokens of an input row, a pin's own or 512. stride: of a text's
+    windows, max_seq_len by default. num_workers: capped at the cores, 0 for the direct path. pin_memory: only where
+    there is CUDA. shuffle: True or "global", False or "none", or a training.order.Shuffle; of a train split alone.
+    drop_last: leave out an incomplete last batch; else one of validation is filled up with rows without loss. labels,
+    isolate_documents: see training.masks and training.batch. rank, world: of torch.distributed where it runs, else one
+    process. of_a_pin: device, steps, split, vocab_size and root, see `pin_loader`.
+
+    Raises ValueError for ranks that do not divide the batch, a pad id of None or -1 (of a text), lengths that a pin
+    does not have, and what `pin_loader` raises.
+    """
+    workers, (rank, world), pinning = capped(num_workers), _place(rank, world), pin_memory and torch.cuda.is_available()
+    both: dict[str, Any] = {"labels": labels, "isolate_documents": isolate_documents, "rank": rank, "world": world}
+    both |= {"num_workers": workers, "prefetch_factor": prefetch_factor, "pin_memory": pinning, "drop_last": drop_last}
+    if _is_text(source):
+        from training.text_loader import text_loader
+
+        length = max_seq_len or TEXT_LENGTH
+        return text_loader(
+            Path(str(source)), tokenizer, batch_size, length, stride, pad=pad_id, shuffle=bool(shuffle), **both
+        )
+    pin = source if isinstance(source, Pin) else open_pin(str(source), of_a_pin.get("root", Path()))
+    _check_lengths(pin, max_seq_len, stride)
+    return pin_loader(pin, batch_size, shuffle=shuffle, **both, **{k: v for k, v in of_a_pin.items() if k != "root"})
+
+
+def pin_loader(
     pin: Pin,
     batch_size: int,
     *,
+    shuffle: bool | str | Shuffle,
     labels: Labels,
     isolate_documents: bool,
+    rank: int,
+    world: int,
+    num_workers: int,
+    prefetch_factor: int,
+    pin_memory: bool,
+    drop_last: bool,
     device: str | torch.device = "cpu",
     steps: int | None = None,
     split: str = "train",
-    rank: int = 0,
-    world: int = 1,
+    vocab_size: int | None = None,
 ) -> Loader:
-    """The loader of one rank.
+    """The loader of one rank; what is not said here stands at `build_dataloader`.
 
-    batch_size: sequences of a global batch, over all ranks; `world` must divide it. labels: "shifted" or
-    "model", see training.masks. isolate_documents: positions restart with each document, and its first token
-    carries no loss; pass training.masks.attention_mask or cu_seqlens to the model. steps: global batches from
-    position 0 to the end of the run; None for a run without end. split: "train" follows the schedule;
-    "validation" and "test" are read once in a fixed order, and the last batch is filled up with rows that
-    carry no loss. Raises ValueError for ranks that do not divide the batch and for a split without sequences.
+    device: where batches lie. steps: global batches from position 0 to the end of the run; None for a run without
+    end. split: "train" follows the schedule; "validation" and "test" are read once in a fixed order. vocab_size: of
+    the model. Raises ValueError for a split without sequences, and ShardError for an id beyond vocab_size or a file
+    that is not whole.
     """
-    own = own_rows(batch_size, rank, world)
-    dataset = PackedDataset(pin, split)
+    how = shuffle if isinstance(shuffle, Shuffle) else Shuffle(NAMED.get(shuffle, shuffle))  # type: ignore[arg-type]
+    dataset = PackedDataset(pin, split, shuffle=how, isolate_documents=isolate_documents, vocab_size=vocab_size)
     if not dataset.sequences:
         raise ValueError(f"pin {pin.fingerprint[:12]} has no {split} sequences; see pack's shares of the splits")
-    last = dataset.sequences if split != "train" else steps * batch_size if steps is not None else None
-    return Loader(dataset, batch_size, own, last, labels, isolate_documents, torch.device(device))
+    last = None if steps is None else steps * batch_size
+    if split != "train":
+        last = dataset.sequences // batch_size * batch_size if drop_last else dataset.sequences
+    batches = PositionBatches(batch_size, last, rank=rank, world=world)
+    if not num_workers:
+        return DirectLoader(dataset, batches, labels, torch.device(device))
+    return WorkerLoader(dataset, batches, labels, torch.device(device), num_workers, prefetch_factor, pin_memory)
 
 
 class Loader:
     """Iterates over the batches from `position` on; each `iter` starts at the position of that moment."""
 
-    def __init__(
-        self,
-        dataset: PackedDataset,
-        batch_size: int,
-        own: range,
-        last: int | None,
-        labels: Labels,
-        isolate: bool,
-        device: torch.device,
-    ) -> None:
-        self.dataset, self.batch_size, self.position = dataset, batch_size, 0
-        self._own, self._last, self._labels = own, last, labels
-        self._side = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
-        slots = SLOTS if self._side else 1
-        self._ring = [Slot(len(own), dataset.width, dataset.dtype, device, begins=isolate) for _ in range(slots)]
-        if self._side:
-            self._side.wait_stream(torch.cuda.current_stream(device))
+    def __init__(self, dataset: PackedDataset, batches: PositionBatches, labels: Labels, device: torch.device) -> None:
+        self.dataset, self.position, self.batch_size = dataset, 0, batches.batch_size
+        self._batches, self._labels, self._device = batches, labels, device
+        if labels not in ("shifted", "model"):
+            raise ValueError(f"labels is {labels!r}; it must be 'shifted' or 'model'")
 
     def __len__(self) -> int:
         """Batches still to come; raises TypeError for a run without end."""
-        if self._last is None:
-            raise TypeError("this run has no end; give build_dataloader its steps")
-        return max(0, -(-(self._last - self.position) // self.batch_size))
+        self._batches.position = self.position
+        return len(self._batches)
 
     def rewind(self) -> None:
         """Begin again at position 0: for validation."""
         self.position = 0
 
     def state_dict(self) -> dict[str, Any]:
-        """The position after the last batch handed out (not the last prefetched), and the data it belongs
+        """The position after the last batch handed out (not the last prefetched), and the data and order it belongs
         to."""
-        return {"position": self.position, "fingerprint": self.dataset.pin.fingerprint}
+        order = str(self.dataset.shuffle)
+        return {"position": self.position, "fingerprint": self.dataset.pin.fingerprint, "order": order}
 
     def load_state_dict(self, state: dict[str, Any], *, allow_other_pin: bool = False) -> None:
-        """Go on at the state's position from the next `iter`; ranks and batch size may differ from then.
+        """Go on at the state's position from the next `iter`; ranks, workers and batch size may differ from then.
 
-        Raises ValueError where the state belongs to another pin and that is not allowed.
+        Raises ValueError where the state belongs to another order, or to another pin and that is not allowed.
         """
         theirs, own = str(state["fingerprint"]), self.dataset.pin.fingerprint
         if theirs != own and not allow_other_pin:
@@ -116,44 +155,123 @@ class Loader:
                 f"the state belongs to data {theirs[:12]}, this loader reads {own[:12]}; "
                 f"open that pin, or pass allow_other_pin=True"
             )
+        if state.get("order", "global") != str(self.dataset.shuffle):
+            raise ValueError(
+                f"the state belongs to a run shuffled {state.get('order', 'global')!r}, this loader shuffles "
+                f"{str(self.dataset.shuffle)!r}; build it with the same shuffle"
+            )
         self.position = int(state["position"])
 
     def __iter__(self) -> Iterator[Batch]:
+        for batch in self._made():
+            self.position = batch.position
+            yield batch
+
+    def _made(self) -> Iterator[Batch]:
+        raise NotImplementedError
+
+    def _batch(self, tokens: Tensor, lengths: np.ndarray | None, begins: np.ndarray | None, after: int) -> Batch:
+        return Batch(tokens, lengths, begins, self._labels, after, lambda: self._origins(after))
+
+    def _origins(self, after: int) -> list[Origin]:
+        return self.dataset.origins(self._positions(after))
+
+    def positions_of(self, batch: Batch) -> range:
+        """The positions that the rows of this rank's share read; those that fill up a split's last batch have none."""
+        return self._positions(batch.position)
+
+    def _positions(self, after: int) -> range:
+        own, first = self._batches.own, after - self.batch_size
+        asked = range(first + own.start, first + own.stop)
+        if self.dataset.order is not None:
+            return asked
+        return range(asked.start, max(asked.start, min(asked.stop, self.dataset.sequences)))
+
+
+class DirectLoader(Loader):
+    """Gathers in this process: on a GPU a few batches ahead, each copied on a side stream while the model works."""
+
+    def __init__(self, dataset: PackedDataset, batches: PositionBatches, labels: Labels, device: torch.device) -> None:
+        super().__init__(dataset, batches, labels, device)
+        self._side = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+        slots = SLOTS if self._side else 1
+        self._ring = [Slot(len(batches.own), dataset.width, dataset.dtype, device) for _ in range(slots)]
+        if self._side:
+            self._side.wait_stream(torch.cuda.current_stream(device))
+
+    def _made(self) -> Iterator[Batch]:
         under_way: deque[tuple[Slot, int]] = deque()
-        following, turn = self.position, 0
+        following, turn, last, own = self.position, 0, self._batches.last, self._batches.own
         while True:
-            while len(under_way) < len(self._ring) and (self._last is None or following < self._last):
+            while len(under_way) < len(self._ring) and (last is None or following < last):
                 slot = self._ring[turn % len(self._ring)]
-                self._fill(slot, following)
+                slot.fill(self.dataset.rows(following + own.start, len(own)))
                 slot.send(self._side)
                 following, turn = following + self.batch_size, turn + 1
                 under_way.append((slot, following))
             if not under_way:
                 return
-            batch = self._take(*under_way.popleft())
-            self.position = batch.position
-            yield batch
+            slot, after = under_way.popleft()
+            held: Gathered = slot.batch
+            yield self._batch(slot.take(), held.lengths, held.begins, after)
 
-    def _fill(self, slot: Slot, first: int) -> None:
-        """Gather this rank's rows of the global batch at `first`; rows beyond the end of a split stay
-        empty."""
-        slot.await_copy()
-        begin, held = first + self._own.start, len(self._own)
-        if self.dataset.order is None:
-            held = max(0, min(held, self.dataset.sequences - begin))
-        slot.full = self.dataset.gather(self.dataset.run(begin, held), slot.tokens, slot.lengths, slot.begins)
-        if held < len(self._own):
-            slot.full = False
-            slot.tokens[held:], slot.lengths[held:] = self.dataset.pin.schedule.eos_id, 0
-            if slot.begins is not None:
-                slot.begins[held:] = False
 
-    def _take(self, slot: Slot, after: int) -> Batch:
-        tokens_BT1, lengths_B, begins_BT1 = slot.take()
-        inputs, targets = inputs_and_labels(tokens_BT1, lengths_B, begins_BT1, self._labels)
-        positions = documents = None
-        if begins_BT1 is not None:
-            begins = begins_BT1[:, : inputs.shape[1]]
-            positions, documents = position_ids(begins), document_ids(begins, lengths_B)
-        slot.release()
-        return Batch(inputs, targets, positions, documents, after)
+class WorkerLoader(Loader):
+    """The same batches through a torch DataLoader: for storage so slow that reading must overlap with work. Passing a
+    batch between processes costs 20 times the gather from memory."""
+
+    def __init__(
+        self,
+        dataset: PackedDataset,
+        batches: PositionBatches,
+        labels: Labels,
+        device: torch.device,
+        workers: int,
+        prefetch_factor: int,
+        pin_memory: bool,
+    ) -> None:
+        super().__init__(dataset, batches, labels, device)
+        reads: Any = DataLoader
+        self.loader = reads(
+            dataset, batch_sampler=batches, collate_fn=keep, num_workers=workers, prefetch_factor=prefetch_factor,
+            persistent_workers=True, pin_memory=pin_memory,
+        )  # fmt: skip
+
+    def _made(self) -> Iterator[Batch]:
+        after = self._batches.position = self.position
+        for tokens, lengths, begins in self.loader:
+            after += self.batch_size
+            short = lengths.numpy() if int(lengths.min()) < self.dataset.width else None
+            borders = begins.numpy() if self.dataset.isolate_documents else None
+            wide = widened(tokens.to(self._device, non_blocking=True))
+            yield self._batch(wide, short, borders, after)
+
+
+def capped(workers: int) -> int:
+    """`workers`, or with a warning the cores there are, where it is more; raises ValueError below 0."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if workers < 0:
+        raise ValueError(f"num_workers is {workers}; give 0 or more")
+    if workers > cores:
+        warnings.warn(f"num_workers is {workers}, there are {cores} cores; {cores} workers are used", stacklevel=3)
+    return min(workers, cores)
+
+
+def _place(rank: int | None, world: int | None) -> tuple[int, int]:
+    """(rank, world) as given, or of torch.distributed where it runs."""
+    running = distributed.is_available() and distributed.is_initialized()
+    number = distributed.get_rank() if rank is None and world is None and running else rank or 0
+    return number, distributed.get_world_size() if world is None and rank is None and running else world or 1
+
+
+def _is_text(source: Pin | Path | str) -> bool:
+    return not isinstance(source, Pin) and (Path(source).suffix in TEXTS or Path(source).is_file())
+
+
+def _check_lengths(pin: Pin, max_seq_len: int | None, stride: int | None) -> None:
+    own = pin.schedule.tokens_per_sequence
+    if max_seq_len not in (None, own) or stride not in (None, own):
+        raise ValueError(
+            f"the pin's sequences have {own} tokens and do not overlap, asked for are max_seq_len={max_seq_len} and "
+            f"stride={stride}; leave both out, or set pack.tokens_per_sequence and build again"
+        )

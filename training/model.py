@@ -89,6 +89,16 @@ def summed_loss(logits_BTV: Tensor, labels_BT: Tensor, labels: Labels) -> Tensor
     return functional.cross_entropy(flat, labels_BT.flatten(), ignore_index=IGNORED, reduction="sum")
 
 
+def row_losses(logits_BTV: Tensor, labels_BT: Tensor, labels: Labels) -> tuple[Tensor, Tensor]:
+    """(loss summed over a row's targets, their number), float32 [B] each."""
+    if labels == "model":
+        logits_BTV, labels_BT = logits_BTV[:, :-1], labels_BT[:, 1:]
+    each = functional.cross_entropy(
+        logits_BTV.flatten(0, 1).float(), labels_BT.flatten(), ignore_index=IGNORED, reduction="none"
+    )
+    return each.view(labels_BT.shape).sum(1), labels_BT.ne(IGNORED).sum(1).float()
+
+
 def targets(labels_BT: Tensor, labels: Labels) -> Tensor:
     """How many targets carry loss, int64 []."""
     return (labels_BT[:, 1:] if labels == "model" else labels_BT).ne(IGNORED).sum()

@@ -17,6 +17,7 @@ from typing import Any
 
 from tasks.artifacts.canonical import file_digest
 from tasks.artifacts.schedule import Schedule, ScheduleError, folder_content
+from tasks.artifacts.shards import ShardError, ShardReader
 
 SUFFIXES = (".bin", ".idx", ".starts.npy", ".stops.npy")
 SHORTEST_PREFIX = 6
@@ -66,13 +67,16 @@ def open_pin(name: str, root: Path = Path(), *, full: bool = False) -> Pin:
     if laid.get("fingerprint") != fingerprint:
         raise PinError(f"{folder / 'pin.json'} names {laid.get('fingerprint')}, its folder {fingerprint}", _again(name))
     files = _files(release or laid, folder)
-    _verify(folder, files, root / ".gristmill" / "stamps" / "pins" / f"{fingerprint}.json", name, full)
+    digested = _verify(folder, files, root / ".gristmill" / "stamps" / "pins" / f"{fingerprint}.json", name, full)
     try:
         schedule = Schedule.read(folder / MIXTURE)
     except (ScheduleError, OSError) as problem:
         raise PinError(str(problem), _again(name)) from problem
     _check_shards(schedule, files, name)
-    return Pin(folder, fingerprint, (release or laid).get("name"), schedule)
+    pin = Pin(folder, fingerprint, (release or laid).get("name"), schedule)
+    if digested:
+        _check_bounds(pin, name)
+    return pin
 
 
 def _resolve(name: str, root: Path) -> tuple[str, dict[str, Any] | None]:
@@ -126,8 +130,9 @@ def _files(source: dict[str, Any], folder: Path) -> Files:
     return files
 
 
-def _verify(folder: Path, files: Files, stamps: Path, name: str, full: bool) -> None:
-    """Hold every file against its digest; raises PinError for the first, in order of name, that differs."""
+def _verify(folder: Path, files: Files, stamps: Path, name: str, full: bool) -> bool:
+    """Hold every file against its digest; raises PinError for the first, in order of name, that differs. Gives back
+    whether any was digested now."""
     known = {} if full or not stamps.is_file() else _json(stamps)
     with ThreadPoolExecutor(max_workers=min(16, os.cpu_count() or 1)) as pool:
         now = dict(zip(files, pool.map(lambda path: _stamp(folder, path, files[path], known), files), strict=True))
@@ -146,6 +151,7 @@ def _verify(folder: Path, files: Files, stamps: Path, name: str, full: bool) -> 
             partial = stamps.with_suffix(f".{os.getpid()}")
             partial.write_text(json.dumps(now))
             partial.replace(stamps)
+    return full or now != known
 
 
 def _stamp(folder: Path, path: str, expected: dict[str, Any], known: dict[str, Any]) -> list[Any]:
@@ -174,6 +180,18 @@ def _check_shards(schedule: Schedule, files: Files, name: str) -> None:
                     f"the mixture orders {held.content}",
                     _again(name),
                 )
+
+
+def _check_bounds(pin: Pin, name: str) -> None:
+    """Every sequence lies within its stream and every document where its size says: what opening a shard later takes
+    for granted, as it would cost 16 bytes a sequence each time."""
+    for source, splits in pin.schedule.sources.items():
+        for split in splits:
+            for path in pin.shards(source, split):
+                try:
+                    ShardReader(path.parent, path.name).verify()
+                except ShardError as problem:
+                    raise PinError(str(problem), _again(name)) from problem
 
 
 def _again(name: str) -> str:

@@ -7,18 +7,34 @@ checkpoint is read with weights_only, so that it can hold tensors and plain data
 from __future__ import annotations
 
 import json
+import platform
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from tasks.artifacts.canonical import pretty
 
 FORMAT = 1
-"""run.json: format, run, fingerprint, release, git, params, device, world, versions, position (of the last
-step), resumed_at, tokens (targets and inputs that carry none, of all ranks), seconds, tokens_per_second,
-epochs {source: passes}, loss [[step, nat per target]], validation [[step, nat per target]]."""
+"""run.json: format, run, fingerprint, release, git, params, device, world, threads, versions {library: version}, cpu
+(torch's instruction set), position (of the last step), resumed_at, tokens (targets and inputs that carry none, of all
+ranks), seconds, tokens_per_second, epochs {source: passes}, loss [[step, nat per target]], validation [[step, nat per
+target]], validation_of {source: the same}, stall (see training.stall), control {steps, tokens_per_second, stall} or
+null. fingerprint, params, world, threads, versions and cpu decide every loss on a CPU: see `like`."""
+
+
+def like(record: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """(fingerprint, section train of params.yaml) that repeat the run of a run.json, bit for bit on an equal CPU."""
+    return record["fingerprint"], {**record["params"], "threads": record["threads"]}
+
+
+def surroundings() -> dict[str, Any]:
+    """What of this machine decides how sums are rounded."""
+    versions = {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__}
+    return {"threads": torch.get_num_threads(), "versions": versions, "cpu": torch.backends.cpu.get_cpu_capability()}
 
 
 def write_record(folder: Path, record: dict[str, Any]) -> None:
@@ -36,7 +52,8 @@ def read_record(folder: Path) -> dict[str, Any]:
 
 
 def save_checkpoint(folder: Path, state: dict[str, Any]) -> None:
-    """runs/<run>/checkpoint.pt: {"loader": position and fingerprint, "model", "optimizer"}."""
+    """runs/<run>/checkpoint.pt: {"loader": position, fingerprint and order, "model", "optimizer", "losses": summed
+    since the last line of the log}."""
     folder.mkdir(parents=True, exist_ok=True)
     partial = folder / "checkpoint.pt.partial"
     torch.save(state, partial)

@@ -7,55 +7,40 @@ goes on from a checkpoint at the very sequence where it stopped. It builds and f
 
 from __future__ import annotations
 
-import argparse
 import json
-import math
 import os
-import time
-from collections.abc import Callable, Mapping
+from bisect import bisect_right
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, distributed
+from torch.nn.parallel import DistributedDataParallel
 
 from tasks.artifacts.canonical import digest
-from training.loader import Batch, Loader, build_dataloader
-from training.masks import attention_mask
-from training.model import GPT, summed_loss, targets
-from training.params import TrainParams, check_repetition
+from training.arguments import asked_of
+from training.batch import Batch
+from training.loader import Loader, build_dataloader
+from training.logs import Log, log_to
+from training.model import GPT, row_losses, summed_loss, targets
+from training.order import Shuffle
+from training.params import TrainParams, check_repetition, learning_rate, micro_batch
 from training.pin import Pin, open_pin
-from training.record import git_revision, load_checkpoint, read_record, save_checkpoint, write_record
-
-Log = Callable[[int, Mapping[str, float]], None]
-
-
-@dataclass(frozen=True)
-class Rank:
-    """This process among those of the run, and its device."""
-
-    number: int
-    world: int
-    device: torch.device
-
-    @classmethod
-    def here(cls, device: str) -> Rank:
-        """From torchrun's environment, joining the others where there are any."""
-        wanted = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
-        if wanted == "cuda":
-            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
-        world = int(os.environ.get("WORLD_SIZE", 1))
-        if world > 1 and not distributed.is_initialized():
-            distributed.init_process_group("nccl" if wanted == "cuda" else "gloo")
-        return cls(int(os.environ.get("RANK", 0)), world, torch.device(wanted))
-
-    def summed(self, tensor: Tensor) -> Tensor:
-        """`tensor` summed over all ranks, in place."""
-        if self.world > 1:
-            distributed.all_reduce(tensor)
-        return tensor
+from training.rank import Rank
+from training.record import (
+    git_revision,
+    like,
+    load_checkpoint,
+    read_record,
+    save_checkpoint,
+    surroundings,
+    write_record,
+)
+from training.stall import StallMeter
 
 
 def train(
@@ -67,17 +52,23 @@ def train(
     resume: bool = False,
     allow_other_pin: bool = False,
     log: Log | None = None,
+    control_steps: int = 0,
 ) -> dict[str, Any]:
     """Train from the first step, or from the run's checkpoint, to the last; gives back the content of
     run.json.
 
-    log(step, {"loss", "tokens_per_second"} or {"validation_loss"}) is called on rank 0 alone. Raises
-    ValueError where a source would be repeated too often, and where the checkpoint belongs to other data.
+    log({"step", "stage", "loss", "tokens_per_second", "wait_ms_p50", ...} or {"step", "validation_loss", ...}) is
+    called on rank 0 alone. control_steps: after the last checkpoint, so many steps with one batch repeated, to say
+    what a loader that costs nothing would bring. Raises ValueError where a source would be repeated too often, where
+    the ranks or `accumulate` do not divide the batch, and where the checkpoint belongs to other data.
     """
     training = Training(pin, params, root, run, log)
     if resume:
         training.resume(allow_other_pin)
-    return training.run()
+    record = training.run()
+    if control_steps:
+        training.control(control_steps)
+    return record
 
 
 class Training:
@@ -86,26 +77,28 @@ class Training:
     def __init__(self, pin: Pin, params: TrainParams, root: Path, run: str | None, log: Log | None) -> None:
         self.params, self.rank, self._log = params, Rank.here(params.device), log
         epochs = check_repetition(pin.schedule, params)
+        self._micro = micro_batch(params, self.rank.world)
         if params.threads:
             torch.set_num_threads(params.threads)
         torch.manual_seed(params.seed)
         self.model = GPT(pin.schedule.vocab_size, params.layers, params.heads, params.width).to(self.rank.device)
         self.optimizer = torch.optim.AdamW(
-            self.model.parameters(),
-            lr=params.learning_rate,
-            betas=(0.9, 0.95),
-            weight_decay=params.weight_decay,
+            self.model.parameters(), lr=params.learning_rate, betas=(0.9, 0.95), weight_decay=params.weight_decay
         )
+        self._wrapped = self._shared(self.model)
         self.loader = self._loader(pin, "train")
         held = (splits["validation"].sequences for splits in pin.schedule.sources.values() if "validation" in splits)
         self.validation = self._loader(pin, "validation") if sum(held) else None
+        self.meter = StallMeter(self.rank.device)
+        self._losses = torch.zeros(2, device=self.rank.device)
+        self._starts = [stage.start for stage in pin.schedule.stages]
         name = run or f"{pin.fingerprint[:12]}-{digest(asdict(params))[:8]}"
         self.folder = root / "runs" / name
         self.record: dict[str, Any] = {
             "run": name, "fingerprint": pin.fingerprint, "release": pin.name, "git": git_revision(root),
-            "params": asdict(params), "device": str(self.rank.device), "world": self.rank.world,
-            "versions": {"torch": torch.__version__}, "resumed_at": None, "epochs": epochs, "position": 0,
-            "tokens": 0, "seconds": 0.0, "loss": [], "validation": [],
+            "params": asdict(params), "device": str(self.rank.device), "world": self.rank.world, **surroundings(),
+            "resumed_at": None, "epochs": epochs, "position": 0, "tokens": 0, "seconds": 0.0, "loss": [],
+            "validation": [], "validation_of": {}, "stall": {}, "control": None,
         }  # fmt: skip
 
     def resume(self, allow_other_pin: bool) -> None:
@@ -115,88 +108,140 @@ class Training:
         self.loader.load_state_dict(state["loader"], allow_other_pin=allow_other_pin)
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
+        self._losses = state["losses"]
         before = read_record(self.folder)
         step = self.loader.position // self.params.batch_size
-        for name in ("loss", "validation"):
-            self.record[name] = [[at, value] for at, value in before.get(name, []) if at <= step]
-        self.record["resumed_at"] = self.loader.position
+        kept = {name: _upto(step, before.get(name, [])) for name in ("loss", "validation")}
+        of = {name: _upto(step, points) for name, points in before.get("validation_of", {}).items()}
+        self.record.update(kept, validation_of=of, resumed_at=self.loader.position)
 
     def run(self) -> dict[str, Any]:
         """All steps that are left."""
-        started, first, last = time.perf_counter(), self.loader.position, self.params.steps
-        losses = torch.zeros(2, device=self.rank.device)
-        for batch in self.loader:
+        first, last = self.loader.position, self.params.steps
+        for batch in self.meter.batches(self.loader):
             step = batch.position // self.params.batch_size
-            losses += self._step(batch, step)
-            if step % self.params.log_every == 0 or step == last:
-                self._note(step, losses, batch.position - first, time.perf_counter() - started)
-                losses.zero_()
+            self._losses += self._step(batch, step)
+            self.meter.done()
+            if _due(step, self.params.log_every, last):
+                self._note(step, batch.position - first)
             if self.validation and _due(step, self.params.validate_every, last):
                 self._validate(step, self.validation)
+                self.meter.paused()
             if _due(step, self.params.checkpoint_every, last):
                 self._save()
+                self.meter.paused()
         return self.record
 
+    def control(self, steps: int) -> dict[str, Any]:
+        """`steps` steps with one batch: what a loader that takes no time would bring. The weights are lost to it."""
+        self.loader.rewind()
+        batch = next(iter(self.loader))
+        meter = StallMeter(self.rank.device)
+        for _ in meter.batches(batch for _ in range(steps)):
+            lost = self._step(batch, self.params.steps)
+            meter.done()
+        lost.tolist()
+        rate = steps * self._tokens(self.params.batch_size) / meter.seconds
+        stall = 1 - self.record["tokens_per_second"] / rate
+        self.record["control"] = {"steps": steps, "tokens_per_second": rate, "stall": stall}
+        self._say({"step": self.params.steps, "control_tokens_per_second": rate, "control_stall": stall})
+        return dict(self.record["control"])
+
     def _step(self, batch: Batch, step: int) -> Tensor:
-        """One update; gives back (loss summed over targets, targets), float32 [2], of all ranks."""
+        """One update; gives back (loss summed over targets, targets), float32 [2], of all ranks.
+
+        Every target of the global batch weighs the same, whichever rank or piece it falls to.
+        """
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(step, self.params)
-        loss, count = self._loss(batch)
-        whole = self.rank.summed(torch.stack([loss.detach().float(), count.float()]))
-        torch.autograd.backward(loss / whole[1].clamp(min=1))
-        for weight in self.model.parameters():
-            if weight.grad is not None:
-                self.rank.summed(weight.grad)
+        count = self.rank.summed(targets(batch.labels, self.params.labels).float())
+        total = torch.zeros((), device=self.rank.device)
+        for first in range(0, len(batch.input_ids), self._micro):
+            whole = self._micro == len(batch.input_ids)
+            part = batch if whole else batch.part(slice(first, first + self._micro))
+            with self._unshared(first + self._micro < len(batch.input_ids)):
+                loss = summed_loss(self._logits(self._wrapped, part), part.labels, self.params.labels)
+                # DistributedDataParallel divides by the ranks; a mean over all targets must not.
+                torch.autograd.backward(loss * (self.rank.world / count.clamp(min=1)))
+            total += loss.detach().float()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        return whole
+        return torch.stack([self.rank.summed(total), count])
 
-    def _loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """(loss summed over this rank's targets, their number)."""
-        mask = attention_mask(batch.document_ids_BT) if batch.document_ids_BT is not None else None
+    def _logits(self, model: Any, batch: Batch) -> Tensor:
+        positions, mask = (batch.position_ids, batch.combined_mask()) if batch.isolated else (None, None)
         with self._precision():
-            logits = self.model(batch.inputs_BT, batch.position_ids_BT, mask)
-        kind = self.params.labels
-        return summed_loss(logits, batch.labels_BT, kind), targets(batch.labels_BT, kind)
+            logits: Tensor = model(batch.input_ids, positions, mask)
+        return logits
 
     @torch.no_grad()
     def _validate(self, step: int, batches: Loader) -> None:
-        """Mean loss over the whole validation split, in its fixed order."""
+        """Mean loss over the whole validation split, in its fixed order, and over each source's share of it."""
         batches.rewind()
-        sums = torch.zeros(2, device=self.rank.device)
+        dataset = batches.dataset
+        sums = torch.zeros(len(dataset.sources), 2, device=self.rank.device)
         for batch in batches:
-            loss, count = self._loss(batch)
-            sums += torch.stack([loss.float(), count.float()])
-        loss, count = self.rank.summed(sums).tolist()
-        self.record["validation"].append([step, loss / max(1.0, count)])
-        self._say(step, {"validation_loss": loss / max(1.0, count)})
+            losses = row_losses(self._logits(self.model, batch), batch.labels, self.params.labels)
+            own = batches.positions_of(batch)
+            of = torch.from_numpy(dataset.sources_at(np.arange(own.start, own.stop))).to(sums.device)
+            sums.index_add_(0, of, torch.stack(losses, 1)[: len(own)])
+        each = self.rank.summed(sums).tolist()
+        means = {name: loss / count for name, (loss, count) in zip(dataset.sources, each, strict=True) if count}
+        mean = sum(loss for loss, _ in each) / max(1.0, sum(count for _, count in each))
+        self.record["validation"].append([step, mean])
+        for name, value in means.items():
+            self.record["validation_of"].setdefault(name, []).append([step, value])
+        by_source = {f"validation_loss/{name}": value for name, value in means.items()}
+        self._say({"step": step, "validation_loss": mean, **by_source})
 
-    def _note(self, step: int, losses: Tensor, positions: int, seconds: float) -> None:
-        loss, count = losses.tolist()
-        tokens = positions * (self.loader.dataset.width - 1)
-        mean, rate = loss / max(1.0, count), tokens / seconds
+    def _note(self, step: int, positions: int) -> None:
+        loss, count = self._losses.tolist()
+        self._losses.zero_()
+        mean, seconds = loss / max(1.0, count), self.meter.seconds
+        tokens, stall = self._tokens(positions), self.meter.figures(self.rank)
+        rate = tokens / seconds
         self.record["loss"].append([step, mean])
-        self.record.update(position=self.loader.position, tokens=tokens, seconds=seconds, tokens_per_second=rate)
-        self._say(step, {"loss": mean, "tokens_per_second": rate})
+        self.record.update(
+            position=self.loader.position, tokens=tokens, seconds=seconds, tokens_per_second=rate, stall=stall
+        )
+        stage = bisect_right(self._starts, self.loader.position - 1) - 1
+        waits = {f"wait_ms_{name}": value for name, value in stall["wait_ms"].items()}
+        self._say({"step": step, "stage": stage, "loss": mean, "tokens_per_second": rate, **waits})
 
-    def _say(self, step: int, figures: Mapping[str, float]) -> None:
+    def _tokens(self, positions: int) -> int:
+        return positions * (self.loader.dataset.width - 1)
+
+    def _say(self, figures: Mapping[str, float]) -> None:
         if self.rank.number == 0:
             write_record(self.folder, self.record)
             if self._log:
-                self._log(step, figures)
+                self._log(figures)
 
     def _save(self) -> None:
         if self.rank.number == 0:
             parts = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
-            save_checkpoint(self.folder, {"loader": self.loader.state_dict(), **parts})
+            save_checkpoint(self.folder, {"loader": self.loader.state_dict(), "losses": self._losses, **parts})
 
     def _loader(self, pin: Pin, split: str) -> Loader:
         own, params = self.rank, self.params
-        return build_dataloader(
-            pin, params.batch_size, labels=params.labels, isolate_documents=params.isolate_documents,
+        made: Loader = build_dataloader(
+            pin, batch_size=params.batch_size, labels=params.labels, isolate_documents=params.isolate_documents,
             device=own.device, steps=params.steps, split=split, rank=own.number, world=own.world,
+            shuffle=Shuffle(params.shuffle, params.shuffle_buffer),  # type: ignore[arg-type]
         )  # fmt: skip
+        return made
+
+    def _shared(self, model: GPT) -> Any:
+        """The model as steps call it: compiled if asked for, gradients averaged over ranks if there are any."""
+        made: Any = torch.compile(model) if self.params.compile else model
+        if self.rank.world > 1:
+            made = DistributedDataParallel(made, broadcast_buffers=False)
+        return made
+
+    def _unshared(self, more: bool) -> AbstractContextManager[Any]:
+        """Gradients are exchanged once a step, with its last piece."""
+        return self._wrapped.no_sync() if more and self.rank.world > 1 else nullcontext()
 
     def _precision(self) -> AbstractContextManager[Any]:
         if self.rank.device.type == "cuda":
@@ -204,38 +249,29 @@ class Training:
         return nullcontext()
 
 
-def learning_rate(step: int, params: TrainParams) -> float:
-    """Linear warm-up, then a half cosine down to a tenth; step counts from 1."""
-    if step <= params.warmup_steps:
-        return params.learning_rate * step / params.warmup_steps
-    done = (step - params.warmup_steps) / max(1, params.steps - params.warmup_steps)
-    return params.learning_rate * (0.55 + 0.45 * math.cos(math.pi * min(1.0, done)))
-
-
 def _due(step: int, every: int, last: int) -> bool:
     return step == last or (every > 0 and step % every == 0)
 
 
-def _print(step: int, figures: Mapping[str, float]) -> None:
-    print(step, json.dumps(figures), flush=True)
+def _upto(step: int, points: list[list[Any]]) -> list[list[Any]]:
+    return [[at, value] for at, value in points if at <= step]
 
 
 def main(arguments: list[str] | None = None) -> None:
     """The command; prints one line a logged step and where the record lies."""
-    parser = argparse.ArgumentParser(prog="python -m training.train", description="Train on a pin.")
-    parser.add_argument("pin", help="release name, tag or beginning of a fingerprint")
-    parser.add_argument("--params", type=Path, required=True, help="JSON: the section train of params.yaml")
-    parser.add_argument("--root", type=Path, default=Path(), help="the folder that holds pins/ and gets runs/")
-    parser.add_argument("--run", help="name of the run; by default from data and params")
-    parser.add_argument("--resume", action="store_true", help="go on from the run's checkpoint")
-    parser.add_argument("--allow-other-pin", action="store_true", help="even where it belongs to other data")
-    asked = parser.parse_args(arguments)
-    params = TrainParams.of(json.loads(asked.params.read_bytes()))
-    pin = open_pin(asked.pin, asked.root)
+    asked = asked_of(arguments)
+    if asked.like:
+        name, section = like(json.loads(asked.like.read_bytes()))
+    else:
+        name, section = asked.pin, json.loads(asked.params.read_bytes())
+    params, pin = TrainParams.of(section), open_pin(asked.pin or name, asked.root)
+    run = asked.run or f"{pin.fingerprint[:12]}-{digest(asdict(params))[:8]}"
+    facts = {"fingerprint": pin.fingerprint, "git": git_revision(asked.root), **asdict(params)}
+    first = int(os.environ.get("RANK", 0)) == 0
     try:
         record = train(
-            pin, params, root=asked.root, run=asked.run, log=_print,
-            resume=asked.resume, allow_other_pin=asked.allow_other_pin,
+            pin, params, root=asked.root, run=run, resume=asked.resume, allow_other_pin=asked.allow_other_pin,
+            log=log_to(asked.log, asked.root / "runs" / run, facts) if first else None, control_steps=asked.control,
         )  # fmt: skip
     finally:
         if distributed.is_initialized():

@@ -131,8 +131,8 @@ class ShardReader:
     """One shard, open for reading: nothing is copied, the system's page cache holds what is used.
 
     tokens [ids]: the stream, memory-mapped. starts, stops [sequences]: uint64 bounds into it. Opening costs a
-    few stats and one look at the bounds (16 bytes a sequence); raises ShardError where a file is absent, cut
-    off or longer than the others say, or where a bound leaves the stream.
+    few stats, whatever the shard holds; raises ShardError where a file is absent, cut off or longer than the
+    others say. `verify` looks at every bound.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -142,7 +142,9 @@ class ShardReader:
         self.starts = _bounds(folder / f"{name}.starts.npy")
         self.stops = _bounds(folder / f"{name}.stops.npy")
         self._folder = folder
-        self._check_bounds()
+        if len(self.starts) != len(self.stops):
+            path = folder / f"{name}.stops.npy"
+            raise ShardError(f"{path}: expected {len(self.starts)} bounds, found {len(self.stops)}; lay it anew")
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -160,10 +162,11 @@ class ShardReader:
         """Raises ShardError naming the shard and the first id that a model of `vocab_size` rows lacks."""
         checked_ids(str(self._folder / f"{self.name}.bin"), self.tokens, self.dtype, vocab_size)
 
-    def _check_bounds(self) -> None:
+    def verify(self) -> None:
+        """Hold every pointer and every bound against the stream (16 bytes a sequence, 12 a document); raises
+        ShardError naming the first that leaves it."""
+        self.index.verify()
         path = self._folder / f"{self.name}.stops.npy"
-        if len(self.starts) != len(self.stops):
-            raise ShardError(f"{path}: expected {len(self.starts)} bounds, found {len(self.stops)}; lay it anew")
         wrong = np.flatnonzero((self.starts >= self.stops) | (self.stops > len(self.tokens)))
         if len(wrong):
             at = int(wrong[0])
@@ -171,6 +174,20 @@ class ShardReader:
                 f"{path}: expected sequence {at} to end after {self.starts[at]} and by {len(self.tokens)},"
                 f" found {self.stops[at]}; lay it anew"
             )
+
+
+def array_place(path: Path, length: int) -> int:
+    """Where the data of a .npy of uint64 [length] begins, in bytes; raises ShardError where it is none."""
+    with _opened(path) as file:
+        try:
+            version = np.lib.format.read_magic(file)
+            header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, _, dtype = header(file)
+        except ValueError as error:
+            raise ShardError(f"{path}: expected an array of uint64, found {error}; lay it anew") from None
+        if (shape, dtype) != ((length,), np.dtype("<u8")):
+            raise ShardError(f"{path}: expected uint64 [{length}], found {dtype} {list(shape)}; lay it anew")
+        return int(file.tell())
 
 
 def _flat(path: Path, dtype: np.dtype[Any], tokens: int) -> Array:

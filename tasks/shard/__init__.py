@@ -52,7 +52,7 @@ def _breaches(artifact: Artifact, unit: str, tokens: int, sequences: int) -> Ite
     path: Path = artifact.path(STREAM, ".bin", unit)
     try:
         shard = ShardReader(path.parent, path.stem)
-        shard.index.verify()
+        shard.verify()
     except ShardError as error:
         yield str(error)
         return

@@ -1,0 +1,184 @@
+"""A batch as a model wants it: inputs and labels at hand, everything about documents made when it is asked for.
+
+In: widened tokens, and where rows end and documents begin. Out: the tensors of one rank's share of a global batch. It
+gathers and copies nothing. Legend: B rows, T1 = tokens_per_sequence + 1, W = T tokens of an input row, or T1 where
+labels="model".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from training.dataset import Origin
+from training.masks import IGNORED, Labels, block_mask, create_combined_attention_mask, in_use, seen_as
+
+
+class Batch:
+    """One rank's share of a global batch, on the device.
+
+    position: of the run, after this global batch. isolated: whether documents are told apart; if not, a row counts as
+    one document. Names are those of transformers where it has one.
+    """
+
+    def __init__(
+        self,
+        tokens_BT1: Tensor,
+        lengths: np.ndarray | None,
+        begins: np.ndarray | None,
+        labels: Labels,
+        position: int,
+        origins: Callable[[], list[Origin]] | None = None,
+    ) -> None:
+        """lengths int32 [B], None if all rows are full; begins int64 [m]: row * T1 + place of each row's start and of
+        each document that begins in it. Both on the host."""
+        self.tokens_BT1, self._lengths, self._begins = tokens_BT1, lengths, begins
+        self.convention, self.position, self._origins = labels, position, origins
+        self.isolated = begins is not None
+        self.input_ids = tokens_BT1[:, :-1] if labels == "shifted" else tokens_BT1
+
+    @property
+    def device(self) -> torch.device:
+        return self.tokens_BT1.device
+
+    @cached_property
+    def labels(self) -> Tensor:
+        """int64 [B, W], -100 where there is no loss: in padding, and on the first token of an isolated document,
+        which nothing before it foretells. May share memory with input_ids. See training.masks.inputs_and_labels."""
+        targets = self.tokens_BT1
+        if self._lengths is not None:
+            targets = targets.masked_fill(~self._used(targets.shape[1]), IGNORED)
+        if self._begins is not None:
+            targets = targets.clone() if targets is self.tokens_BT1 else targets
+            if self.device.type == "cpu":
+                targets.numpy().reshape(-1)[self._begins] = IGNORED
+            else:
+                targets.view(-1).index_fill_(0, self._sent(self._begins), IGNORED)
+        return seen_as(self.tokens_BT1, targets, self.convention)[1]
+
+    @cached_property
+    def attention_mask(self) -> Tensor:
+        """bool [B, W]: true for a token, false for padding."""
+        if self._lengths is None:
+            return torch.ones(self.input_ids.shape, dtype=torch.bool, device=self.device)
+        return self._used(self.input_ids.shape[1])
+
+    @cached_property
+    def position_ids(self) -> Tensor:
+        """int64 [B, W]: tokens since the document began, or the row where documents are not isolated. Padding counts
+        on, as a kernel that looks for 0 would take it for documents."""
+        rows, width = self.input_ids.shape
+        if self._begins is None:
+            return torch.arange(width, device=self.device).expand(rows, width)
+        spread = self._spread(self._pieces[0])
+        return torch.sub(_places(rows * width, self.device), spread, out=spread).view(rows, width)
+
+    @cached_property
+    def document_ids(self) -> Tensor:
+        """int64 [B, W]: 1 to n within each row, 0 in padding."""
+        if self._begins is None:
+            return self.attention_mask.long()
+        starts, _ = self._pieces
+        width = self.input_ids.shape[1]
+        firsts = np.flatnonzero(starts % width == 0)
+        numbers = np.arange(1, len(starts) + 1) - np.repeat(firsts, np.diff(firsts, append=len(starts)))
+        spread = self._spread(numbers).view(self.input_ids.shape)
+        return spread if self._lengths is None else spread.masked_fill(~self.attention_mask, 0)
+
+    @cached_property
+    def cu_seqlens(self) -> Tensor:
+        """Borders for variable-length attention, int32 [documents + 1], from 0 to the batch's tokens, row after row
+        and padding left out: take the tokens themselves with `x[batch.attention_mask]`."""
+        if self._begins is not None and self._lengths is None:
+            borders = np.append(self._pieces[0], self.input_ids.numel()).astype(np.int32)
+        else:
+            borders = np.concatenate([[0], np.cumsum(self._document_sizes)]).astype(np.int32)
+        return torch.from_numpy(borders).to(self.device, non_blocking=True)
+
+    @property
+    def max_seqlen(self) -> int:
+        """Tokens of the longest piece that cu_seqlens borders; 0 for a batch of padding."""
+        return int(self._document_sizes.max(initial=0))
+
+    def combined_mask(self, additive: torch.dtype | None = None) -> Tensor:
+        """padding ∩ causal ∩ document, [B, 1, W, W]; see training.masks.create_combined_attention_mask."""
+        return create_combined_attention_mask(self.attention_mask, self.document_ids, additive=additive)
+
+    def block_mask(self) -> Any:
+        """The same for FlexAttention."""
+        return block_mask(self.document_ids)
+
+    def origins(self) -> list[Origin]:
+        """Which documents stand in each row; [] for rows that fill up the last batch of a split."""
+        return self._origins() if self._origins else []
+
+    def model_inputs(self) -> dict[str, Tensor]:
+        """What a model of transformers takes as keywords: input_ids, labels, attention_mask [B, W], or, where
+        documents are isolated, position_ids and the combined mask."""
+        given = {"input_ids": self.input_ids, "labels": self.labels}
+        if not self.isolated:
+            return given | {"attention_mask": self.attention_mask}
+        return given | {"position_ids": self.position_ids, "attention_mask": self.combined_mask()}
+
+    def part(self, rows: slice) -> Batch:
+        """Some rows as a batch of their own: for gradient accumulation."""
+        width, (start, stop, _) = self.tokens_BT1.shape[1], rows.indices(len(self.tokens_BT1))
+        begins = self._begins
+        if begins is not None:
+            low, high = np.searchsorted(begins, [start * width, stop * width])
+            begins = begins[low:high] - start * width
+        lengths = None if self._lengths is None else self._lengths[rows]
+        return Batch(self.tokens_BT1[rows], lengths, begins, self.convention, self.position)
+
+    @cached_property
+    def _pieces(self) -> tuple[np.ndarray, np.ndarray]:
+        """(start, size) of each piece, int64: starts count the B * W places; padding belongs to the piece before."""
+        width = self.input_ids.shape[1]
+        begins = np.empty(0, np.int64) if self._begins is None else self._begins
+        starts = begins
+        if self.convention == "shifted":
+            row = begins // (width + 1)
+            # A document that begins with a row's last token begins in no input.
+            starts = (begins - row)[begins - row * (width + 1) < width]
+        sizes = np.empty_like(starts)
+        np.subtract(starts[1:], starts[:-1], out=sizes[:-1])
+        sizes[-1:] = self.input_ids.numel() - starts[-1:]
+        return starts, sizes
+
+    @cached_property
+    def _document_sizes(self) -> np.ndarray:
+        """Tokens of each document's piece, padding left out."""
+        rows, width = self.input_ids.shape
+        lengths = np.full(rows, width) if self._lengths is None else np.minimum(self._lengths, width)
+        if self._begins is None:
+            return lengths[lengths > 0]
+        starts, sizes = self._pieces
+        row, place = np.divmod(starts, width)
+        real: np.ndarray = np.minimum(sizes, lengths[row] - place)
+        return real[real > 0]
+
+    def _spread(self, values: np.ndarray) -> Tensor:
+        """One value for each piece -> one for each of the B * W places, int64."""
+        _, sizes = self._pieces
+        if self.device.type == "cpu":
+            return torch.from_numpy(np.repeat(values, sizes))
+        total = self.input_ids.numel()
+        return torch.repeat_interleave(self._sent(values), self._sent(sizes), output_size=total)
+
+    def _used(self, width: int) -> Tensor:
+        lengths = np.full(len(self.tokens_BT1), width) if self._lengths is None else self._lengths
+        return in_use(self._sent(lengths), width)
+
+    def _sent(self, values: np.ndarray) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(values)).to(self.device, non_blocking=True)
+
+
+@lru_cache(maxsize=4)
+def _places(total: int, device: torch.device) -> Tensor:
+    """0 to total - 1, made once a shape and never written to."""
+    return torch.arange(total, device=device)
