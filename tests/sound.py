@@ -2,6 +2,8 @@
 
 from types import SimpleNamespace
 
+from tasks.artifacts.verdicts import SIGNALS
+
 CODE, WEB = "code-00000000000000aa", "web-00000000000000bb"
 GROUPS = ("code-train-00000000000000aa", "web-validation-00000000000000bb", "web-test-00000000000000cc")
 SHARDS = ("code/train/shard_00000", "web/train/shard_00000")
@@ -36,6 +38,9 @@ FLOW = {"documents_in": 10, "documents_kept": 9, "documents_dropped": 1}
 ENGLISH = {"documents__language__en": 10, "kept__language__en": 9}
 DROPPED = {"verdict": ("keep", "drop")}
 
+MEASURED = {field.name: 1 if field.type == "int64" else 0.1 for field in SIGNALS}
+MEASURED |= {"characters": (70, 5), "bytes": (71, 5), "language": ("en", "und"), "language_score": 0.9}
+
 MIXED = {f"{measure}__source__{name}": 9 for measure in ("sequences", "quota") for name in ("code", "web")}
 MIXTURE = counts("mixture", **MIXED)
 
@@ -59,15 +64,7 @@ SOUND = {
         ("signals", "verdicts"),
         {"rules": named("too_short", signal="characters")},
         documents(
-            characters=(70, 5),
-            bytes=(71, 5),
-            words=12,
-            lines=3,
-            mean_word_length=4.5,
-            symbol_share=0.1,
-            duplicate_3gram_share=0.0,
-            language=("en", "und"),
-            language_score=0.9,
+            **MEASURED,
             **DROPPED,
             rule=(None, "too_short"),
             value=(None, 5.0),
@@ -75,7 +72,7 @@ SOUND = {
         ),
         {
             "signals": counts(CODE, WEB, documents_in=10),
-            "verdicts": counts(CODE, WEB, **FLOW, **ENGLISH, dropped__rule__too_short=1),
+            "verdicts": counts(CODE, WEB, **FLOW, **ENGLISH, dropped__rule__too_short=1, fired__rule__too_short=1),
         },
     ),
     "dedup": (

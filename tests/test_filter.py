@@ -25,12 +25,15 @@ UNIT = "web-0123456789abcdef"
 
 
 def shipped():
-    return FilterParams.model_validate_json(json.dumps(yaml.safe_load(PARAMS_FILE.read_text("utf-8"))["filter"]))
-
-
-def params(*rules, language_characters=300):
-    section = {"language_characters": language_characters, "rules": list(rules)}
+    section = yaml.safe_load(PARAMS_FILE.read_text("utf-8"))["filter"]
     return FilterParams.model_validate_json(json.dumps(section))
+
+
+PLAIN = {"language_characters": 300, "language_letters_min": 0, "signals": [], "metadata": [], "mask": {}}
+
+
+def params(*rules, **others):
+    return FilterParams.model_validate_json(json.dumps({**PLAIN, "rules": list(rules), **others}))
 
 
 def text_table(texts, kinds):
@@ -43,6 +46,12 @@ def run(texts, kinds, chosen):
     signals = make_signals(MemoryReads(UNIT, tables), chosen)
     tables["filter/signals"] = signals.files[".parquet"].cast(SIGNALS)
     return signals, make_verdicts(MemoryReads(UNIT, tables), chosen)
+
+
+def verdicts_of(texts, kinds, chosen):
+    """(verdict, rule) of each text."""
+    table = run(texts, kinds, chosen)[1].files[".parquet"]
+    return list(zip(table["verdict"].to_pylist(), table["rule"].to_pylist(), strict=True))
 
 
 SHORT = {"name": "too_short", "signal": "words", "min": 3}
@@ -69,7 +78,8 @@ def test_counts_add_up_and_a_silent_rule_counts_zero():
     assert (counts["documents_in"], counts["documents_kept"], counts["documents_dropped"]) == (3, 1, 2)
     assert (counts["characters_in"], counts["characters_kept"], counts["characters_dropped"]) == (19, 13, 6)
     assert counts["dropped|rule=too_short"] == 2 and counts["characters_dropped|rule=too_short"] == 6
-    assert counts["dropped|rule=never"] == counts["dropped|rule=symbols"] == 0
+    assert counts["dropped|rule=never"] == counts["dropped|rule=symbols"] == counts["fired|rule=never"] == 0
+    assert counts["fired|rule=too_short"] == 2 and counts["documents_cut"] == 0
     languages = {key: value for key, value in counts.items() if "language" in key}
     assert sum(value for key, value in languages.items() if key.startswith("documents|")) == 3
     assert sum(value for key, value in languages.items() if key.startswith("kept|")) == 1
@@ -102,7 +112,7 @@ def test_unequal_rows_are_refused():
         "normalize/text": pa.table({"kind": ["web", "web"]}),
         "filter/signals": signals.files[".parquet"],
     }
-    with pytest.raises(ValueError, match="1 rows of signals and 2 of text"):
+    with pytest.raises(ValueError, match="1 rows of signals and 2 of normalize/text"):
         make_verdicts(MemoryReads(UNIT, tables), params(SHORT))
 
 
@@ -125,7 +135,7 @@ class Standing:
         self.params, self._tables, self._counts = None, tables, counts
 
     def units(self, folder):
-        return [UNIT]
+        return [UNIT] * (folder in self._tables)
 
     def table(self, folder, columns=None, unit=None):
         table = self._tables[folder]
@@ -167,15 +177,15 @@ def changed(table, column, values):
         (lambda t, c: c.update(characters_in=15), "15 characters in, but 13 kept + 3 dropped"),
         (
             lambda t, c: t.update({"filter/verdicts": changed(t["filter/verdicts"], "limit", [None, None])}),
-            "1 rows are dropped without limit",
+            "1 rows are cut or dropped without limit",
         ),
         (
             lambda t, c: t.update({"filter/verdicts": changed(t["filter/verdicts"], "rule", ["x", "too_short"])}),
-            "1 rows are dropped without rule, or kept with one",
+            "1 rows are cut or dropped without rule, or kept with one",
         ),
         (
             lambda t, c: t.update({"filter/verdicts": changed(t["filter/verdicts"], "verdict", ["gone", "drop"])}),
-            "1 verdicts besides keep and drop",
+            "1 verdicts besides keep, cut and drop",
         ),
     ],
 )
@@ -206,16 +216,17 @@ def lay_text(reads, params):
     return Made({".parquet": pa.table({**fixed, "kind": ["web"] * 2, "text": texts, **empty})})
 
 
-def plan_units(plan, folder):
+def plan_two(plan, folder):
     return [Unit(unit) for unit in UNITS]
 
 
-plan_units.__module__ = "tests.test_filter"  # as a worker would import it
+plan_two.__module__ = "tests.test_filter"  # its code is looked up below the repository's root
+
 
 NORMALIZE = Step(
     name="normalize",
     params=StepParams,
-    folders=(Folder("text", "tests.test_filter:lay_text", plan=plan_units),),
+    folders=(Folder("text", "tests.test_filter:lay_text", plan=plan_two),),
     inputs=(),
     rows=lambda artifact, unit: artifact.table("normalize/text", ["kind"], unit),
     rows_of="normalize/text",
@@ -228,14 +239,14 @@ def test_new_limits_make_verdicts_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(perform_module, "judge_digest", lambda *_: "judges")
 
     def build(least):
-        section = {"language_characters": 300, "rules": [{**SHORT, "min": least}]}
+        section = {**PLAIN, "rules": [{**SHORT, "min": least}]}
         (tmp_path / "params.yaml").write_text(yaml.safe_dump({"normalize": {}, "filter": section}))
         return perform(STEP, Project(tmp_path))
 
     (tmp_path / "params.yaml").write_text("normalize: {}\n")
     perform(NORMALIZE, Project(tmp_path))
     first = build(3)
-    assert first.made == {"signals": 2, "verdicts": 2} and first.counts["documents_dropped"] == 2
+    assert first.made == {"signals": 2, "own": 0, "verdicts": 2, "cuts": 2} and first.counts["documents_dropped"] == 2
     second = build(1)
     assert second.made.get("signals", 0) == 0 and second.made["verdicts"] == 2
     assert second.counts["documents_dropped"] == 0 and build(1).outcome == "up_to_date"
@@ -247,7 +258,7 @@ def test_two_rules_of_one_name_are_refused():
 
 
 def test_there_are_no_defaults():
-    with pytest.raises(ValidationError, match="2 validation errors"):
+    with pytest.raises(ValidationError, match="6 validation errors"):
         FilterParams.model_validate_json("{}")
 
 
@@ -286,7 +297,7 @@ JUNK = [
     ("chat", "hi", "too_short_chat"),
     ("code", "#" * 300 + " a b c d e f", "symbols_code"),
     ("code", "\n", "too_short_code"),
-    ("web", "17 4 2001 3 9 12 40 77 1999 5 6 2 8 88 21 31 44 50 62 71 90", "unclear_language"),
+    ("web", "17 4 2001 3 9 12 40 77 1999 5 6 2 8 88 21 31 44 50 62 71 90", "few_letters"),
 ]
 
 

@@ -181,7 +181,13 @@ def project(tmp_path, monkeypatch):
 
 
 def lay(root, **normalize):
-    sizes = {"part_bytes": 1024, "part_bytes_max": 4096, "small_file_bytes": 512, "record_bytes_max": 4096}
+    sizes = {
+        "part_bytes": 1024,
+        "part_bytes_max": 4096,
+        "small_file_bytes": 512,
+        "record_bytes_max": 4096,
+        "piece_characters_max": {},
+    }
     source = {"name": "s", "kind": "web", "path": "in"}
     section = {"kinds": KINDS, "combining_marks_max": 30, **normalize}
     params = {"ingest": {"sources": [source], **sizes, "rejects_max_share": 0}, "normalize": section}

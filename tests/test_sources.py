@@ -35,7 +35,7 @@ def test_what_is_found(tmp_path):
             "in/.hidden.txt": "x",
             "in/.git/d.txt": "x",
             "in/__pycache__/e.txt": "x",
-            "in/f.csv": "x",
+            "in/f.xyz": "x",
             "eval/qa.json": "q",
             "tokenizers/toy/card.json": "{}",
         },
@@ -47,7 +47,7 @@ def test_what_is_found(tmp_path):
     assert found["sources"]["web"]["kind"] == "web" and found["sources"]["web"]["files"]["b.txt"] == digest
     assert list(found["sets"]["qa"]["files"]) == ["qa.json"]
     assert list(found["tokenizers"]["toy"]["files"]) == ["card.json"]
-    assert found["skipped"] == {"web": {".csv": 1}}
+    assert found["skipped"] == {"web": {".xyz": 1}}
     assert {"pyarrow", "numpy", "numba", "sentencepiece", "unicodedata"} <= set(found["versions"])
     assert str(tmp_path).encode() not in canonical(found)
 
@@ -134,7 +134,7 @@ def test_absent_and_empty_sources(tmp_path):
     refused(lay(tmp_path, {}), "source web", "not there", "in")
     (tmp_path / "in").mkdir()
     refused(lay(tmp_path, {}), "source web", "no file", ".jsonl")
-    refused(lay(tmp_path, {"in/a.csv": "x"}), "no file of a known format among 1")
+    refused(lay(tmp_path, {"in/a.xyz": "x"}), "no file of a known format among 1")
     more = "decontaminate: {sets: [{name: qa, path: eval}]}\n"
     refused(lay(tmp_path, {"in/a.txt": "x"}, more=more), "evaluation set qa", "not there")
 

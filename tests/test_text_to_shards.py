@@ -15,7 +15,7 @@ from tasks.artifacts.documents import TEXT
 from tasks.artifacts.manifest import Entry, Manifest
 from tasks.artifacts.shards import ShardReader
 from tasks.artifacts.tables import read_table, write_table
-from tasks.artifacts.verdicts import CUTS, DECONTAMINATE_VERDICTS, DEDUP_VERDICTS, FILTER_VERDICTS
+from tasks.artifacts.verdicts import CUTS, DECONTAMINATE_VERDICTS, DEDUP_VERDICTS, FILTER_CUTS, FILTER_VERDICTS
 from tasks.errors import InvariantError
 from tasks.pack import STEP as PACK
 from tasks.perform import perform
@@ -110,6 +110,7 @@ def upstream(root, parts, dropped=(), cuts=()):
         staged["dedup/verdicts"][part] = filled(later, DEDUP_VERDICTS), DEDUP_VERDICTS
         staged["decontaminate/verdicts"][part] = filled(later, DECONTAMINATE_VERDICTS), DECONTAMINATE_VERDICTS
         rows = [(own.index(text), start, stop, "set") for text, start, stop in cuts if text in own]
+        staged["filter/cuts"][part] = pa.Table.from_pylist([], FILTER_CUTS), FILTER_CUTS
         staged["dedup/cuts"][part] = pa.Table.from_pylist([], CUTS), CUTS
         columns = [list(column) for column in zip(*rows, strict=True)] or [[]] * 4
         staged["decontaminate/cuts"][part] = pa.table(columns, schema=CUTS), CUTS

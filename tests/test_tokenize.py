@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tasks.artifacts.manifest import Entry
 from tasks.artifacts.tokens import TOKEN_ROWS, token_dtype
+from tasks.artifacts.verdicts import FILTER_CUTS
 from tasks.encoder import probe_ids
 from tasks.errors import InvariantError, TokenizerError
 from tasks.text.excision import excise, union
@@ -39,7 +40,7 @@ def sha(text):
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def tables_of(texts, verdicts=None, dedup_cuts=(), cuts=()):
+def tables_of(texts, verdicts=None, dedup_cuts=(), cuts=(), filter_cuts=()):
     """verdicts: row -> (step, verdict, rule)."""
     found = {
         "normalize/text": pa.table({"text_sha": [sha(t) for t in texts], "text": pa.array(texts, pa.large_string())})
@@ -59,6 +60,8 @@ def tables_of(texts, verdicts=None, dedup_cuts=(), cuts=()):
     for name, spans in (("dedup/cuts", dedup_cuts), ("decontaminate/cuts", cuts)):
         columns = [pa.array(list(column), pa.int64()) for column in zip(*spans, strict=True)]
         found[name] = pa.table(columns, names=["row", "start", "stop"]) if spans else NO_CUTS
+    columns = [list(column) for column in zip(*filter_cuts, strict=True)] or [[]] * len(FILTER_CUTS)
+    found["filter/cuts"] = pa.table(columns, schema=FILTER_CUTS)
     return found
 
 
@@ -67,10 +70,10 @@ def reads_of(tables, tokenizer, path, name="web-0001", previous=None):
     return MemoryReads(name, tables, spec=spec, paths={"tokenizer": path}, previous=previous)
 
 
-def made(small, texts, verdicts=None, dedup_cuts=(), cuts=(), previous=None):
+def made(small, texts, verdicts=None, dedup_cuts=(), cuts=(), previous=None, filter_cuts=()):
     tokenizer, path = small
     return folder.make(
-        reads_of(tables_of(texts, verdicts, dedup_cuts, cuts), tokenizer, path, previous=previous), PARAMS
+        reads_of(tables_of(texts, verdicts, dedup_cuts, cuts, filter_cuts), tokenizer, path, previous=previous), PARAMS
     )
 
 

@@ -11,6 +11,7 @@ import sentencepiece
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tasks.artifacts.verdicts import FILTER_CUTS
 from tasks.encoder import PROBE, SentencePiece, open_model, probe_ids
 from tasks.errors import GristmillError, ParamsError, TokenizerError
 from tasks.tokenizers import adopt, load, read_card, train, training_texts
@@ -237,6 +238,7 @@ def part(rows, cuts=()):
         "stop": pa.array([], pa.int64()),
     }
     tables["dedup/cuts"] = pa.table(empty)
+    tables["filter/cuts"] = FILTER_CUTS.empty_table()
     columns = (
         [pa.array(list(column), pa.int64()) for column in zip(*cuts, strict=True)] if cuts else list(empty.values())
     )

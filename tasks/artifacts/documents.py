@@ -8,7 +8,7 @@ MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())])
 
 DOCUMENTS = pa.schema(
     [
-        pa.field("id", pa.string(), nullable=False),  # 32 hex: SHA-256 of source name and raw record
+        pa.field("id", pa.string(), nullable=False),  # 32 hex: SHA-256 of source name and raw record (and piece)
         pa.field("source", pa.string(), nullable=False),  # name of the source in params.yaml
         pa.field("kind", pa.string(), nullable=False),  # web, book, code, paper or chat
         pa.field("text", pa.large_string(), nullable=False),  # of a chat: contents joined by a blank line
@@ -30,13 +30,14 @@ PLACES = pa.schema(
         pa.field("record", pa.int64(), nullable=False),  # number of the record in its file, from 0
         pa.field("offset", pa.int64(), nullable=False),  # its first byte, after decompression
         pa.field("bytes", pa.int64(), nullable=False),  # its length in bytes, after decompression
+        pa.field("piece", pa.int64(), nullable=False),  # number of the piece of an over-long record, from 0
     ]
 )
-"""ingest/places: row-aligned with documents."""
+"""ingest/places: row-aligned with documents. A record that was cut into pieces has as many rows, one after another."""
 
 REJECTS = pa.schema(
     [
-        *PLACES,
+        *(PLACES.field(name) for name in ("file", "record", "offset", "bytes")),
         pa.field("reason", pa.string(), nullable=False),  # a word: json, encoding, no_text, empty, too_large, ...
         pa.field("detail", pa.string(), nullable=False),  # the library's sentence, with value and limit
         pa.field("sample", pa.string(), nullable=False),  # the first 200 characters, undecodable bytes replaced

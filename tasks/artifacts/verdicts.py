@@ -10,30 +10,93 @@ KEEP, DROP, CUT, GONE = "keep", "drop", "cut", "gone"
 _VERDICT = pa.field("verdict", pa.string(), nullable=False)  # keep, drop, cut or gone
 _RULE = pa.field("rule", pa.string())  # the first rule broken; null where kept or gone
 
+_COUNTS = (
+    "characters",  # code points of the text
+    "bytes",  # in UTF-8
+    "words",  # tasks.text.words
+    "letters",  # letters and marks (categories L, M)
+    "lines",  # lines that are not blank
+    "paragraphs",  # runs of lines with no blank one between
+    "sentences",  # tasks.text.marks
+    "max_word_length",  # characters of the longest word
+    "max_line_length",  # characters of the longest line, white space at its ends aside
+    "brief_lines",  # lines of fewer than 3 words
+    "unterminated_lines",  # lines that end neither with a terminal mark nor with a closing quote
+    "javascript_lines",  # lines with "javascript" in them
+    "policy_lines",  # lines with one of C4's six phrases on cookies, terms and privacy
+    "braces",  # { and }
+    "lorem_ipsum",  # "lorem ipsum"
+    "stop_words",  # different stop words of the text's language (tasks.text.stopwords)
+)
+_QUOTIENTS = (
+    "mean_word_length",  # characters in words / words
+    "mean_line_length",  # characters of lines / lines
+    "letter_share",  # letters and marks / characters that are not white, as the next three
+    "digit_share",  # category N
+    "punctuation_share",  # category P
+    "symbol_share",  # neither in words nor white
+    "white_share",  # white / characters
+    "url_share",  # characters in links / characters that are not white
+    "replacement_share",  # U+FFFD / characters
+    "private_use_share",  # category Co / characters
+    "letter_word_share",  # words with a letter / words
+    "stop_word_share",  # stop words / words
+    "hashes_per_word",
+    "ellipses_per_word",
+    "newlines_per_word",
+    "bullet_line_share",  # lines that begin with a bullet / lines
+    "ellipsis_line_share",  # lines that end with an ellipsis / lines
+    "terminated_line_share",  # lines that end with a terminal mark or closing quote / lines
+    "short_line_share",  # lines of at most 30 characters / lines
+    "duplicate_line_share",  # lines that stand in the text already / lines
+    "duplicate_line_character_share",  # their characters / characters of lines
+    "duplicate_paragraph_share",  # the same of paragraphs
+    "duplicate_paragraph_character_share",
+    "duplicate_3gram_share",  # (3-grams - different ones) / 3-grams
+    "top_2gram_character_share",  # characters that the n-gram of words covers which covers most / characters
+    "top_3gram_character_share",
+    "top_4gram_character_share",
+    "duplicate_5gram_character_share",  # characters of n-grams passed before / characters
+    "duplicate_6gram_character_share",
+    "duplicate_7gram_character_share",
+    "duplicate_8gram_character_share",
+    "duplicate_9gram_character_share",
+    "duplicate_10gram_character_share",
+)
+
 SIGNALS = pa.schema(
     [
-        pa.field("characters", pa.int64(), nullable=False),  # code points of the text
-        pa.field("bytes", pa.int64(), nullable=False),  # bytes in UTF-8
-        pa.field("words", pa.int64(), nullable=False),  # words (tasks.text.words)
-        pa.field("lines", pa.int64(), nullable=False),  # lines that are not blank
-        pa.field("mean_word_length", pa.float64(), nullable=False),  # characters in words / words; 0 of none
-        pa.field("symbol_share", pa.float64(), nullable=False),  # symbols / characters that are not white
-        pa.field("duplicate_3gram_share", pa.float64(), nullable=False),  # repeated 3-grams / 3-grams
+        *(pa.field(name, pa.int64(), nullable=False) for name in _COUNTS),
+        *(pa.field(name, pa.float64(), nullable=False) for name in _QUOTIENTS),  # 0 where the divisor is 0
         pa.field("language", pa.string(), nullable=False),  # ISO 639-1, or "und" where there are no letters
         pa.field("language_score", pa.float64(), nullable=False),  # 0 to 1, rounded to two decimals
     ]
 )
-"""filter/signals: row-aligned; every row of the corpus, kept or not."""
+"""filter/signals: row-aligned; every row of the corpus, kept or not.
+
+filter/own beside it: a float64 column for each signal of the user's own and each field of metadata, null where absent.
+"""
 
 FILTER_VERDICTS = pa.schema(
     [
-        _VERDICT,
+        _VERDICT,  # cut: kept, with lines or passages of it in filter/cuts
         _RULE,
         pa.field("value", pa.float64()),  # the signal's value that broke the rule
         pa.field("limit", pa.float64()),  # the limit it broke
     ]
 )
-"""filter/verdicts: row-aligned."""
+"""filter/verdicts: row-aligned. A rule that only cuts is named where none drops."""
+
+FILTER_CUTS = pa.schema(
+    [
+        pa.field("row", pa.int64(), nullable=False),
+        pa.field("start", pa.int64(), nullable=False),  # bytes of the normalized text, on character borders
+        pa.field("stop", pa.int64(), nullable=False),
+        pa.field("reason", pa.string(), nullable=False),  # the rule's name, or mask:email, mask:ip, mask:phone
+        pa.field("put", pa.string(), nullable=False),  # what stands in its place: nothing for a line
+    ]
+)
+"""filter/cuts: sorted by (row, start); not aligned."""
 
 DEDUP_VERDICTS = pa.schema(
     [

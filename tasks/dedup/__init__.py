@@ -91,7 +91,7 @@ def _check_rows(artifact: Artifact, verdicts: dict[str, pa.Table]) -> Iterator[s
         gone = pc.equal(table.column("verdict"), GONE)
         if len(filtered) != table.num_rows:
             yield f"dedup/verdicts/{unit} has {table.num_rows} rows, filter {len(filtered)}; {MEND}"
-        elif not pc.all(pc.equal(pc.not_equal(filtered, KEEP), gone), min_count=0).as_py():
+        elif not pc.all(pc.equal(pc.equal(filtered, DROP), gone), min_count=0).as_py():
             yield f"dedup/verdicts/{unit} says gone of other rows than filter dropped; {MEND}"
 
 

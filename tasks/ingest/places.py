@@ -1,8 +1,9 @@
 """ingest/places: where each document of a part came from.
 
 Out: <part>.parquet, row-aligned with ingest/documents: file (path in its source), record (its line or row,
-from 0), offset (its first byte after decompression; -1 in Parquet, whose rows have none) and bytes (its
-length; of a Parquet row that of its canonical JSON). The key holds paths, offsets and numbers.
+from 0), offset (its first byte after decompression; -1 where records do not stand in the file byte by byte: rows of
+Parquet, Arrow and CSV, items of JSON arrays, web archives), bytes (its length; of those, that of its canonical JSON)
+and piece (which piece of an over-long record, from 0). The key holds paths, offsets and numbers.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tasks.artifacts.documents import PLACES as SCHEMA
-from tasks.ingest.reading import read_around
+from tasks.ingest.reading import limits_of, read_around
 from tasks.step import Made, Reads
 
 if TYPE_CHECKING:
@@ -21,5 +22,5 @@ __all__ = ["SCHEMA", "make"]
 
 def make(reads: Reads, params: IngestParams) -> Made:
     """Read a part's places. It counts nothing: documents does."""
-    places, _ = read_around(reads, params.record_bytes_max)
+    places, _ = read_around(reads, limits_of(params))
     return Made({".parquet": places})

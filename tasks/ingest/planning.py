@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tasks.artifacts.canonical import canonical
+from tasks.ingest.how import How
 from tasks.ingest.reading import WHOLE, Span
 from tasks.ingest.records import file_unit, fold
 from tasks.ingest.scanning import Scanner
@@ -43,7 +44,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a source. form: "files" for a run of small files, else "text" or "lines"."""
+    """A part of a source. form: "files" for a run of small files, else what its records are read as."""
 
     name: str
     source: str
@@ -51,6 +52,7 @@ class Part:
     form: str
     digest: str
     spans: tuple[Span, ...]
+    how: How
 
     @property
     def origin(self) -> tuple[str, int]:
@@ -58,7 +60,8 @@ class Part:
 
     @property
     def spec(self) -> dict[str, Any]:
-        return {"source": self.source, "kind": self.kind, "form": self.form, "digest": self.digest}
+        named = {"source": self.source, "kind": self.kind, "form": self.form, "digest": self.digest}
+        return named | ({"how": self.how.plain} if self.how.plain else {})
 
     @property
     def places(self) -> list[list[Any]]:
@@ -129,7 +132,7 @@ def _parts(
     scanner = Scanner(Path(root) / ".gristmill" / "scans", Path(scratch) / "spool", plan.params.record_bytes_max)
     laid = []
     for source in sorted(plan.params.sources, key=lambda source: source.name):
-        runs = Runs(plan.params, source.name, source.kind, found[source.name]["files"])
+        runs = Runs(plan.params, source.name, source.kind, source.how, found[source.name]["files"])
         laid += runs.parts(scanner, _base(place(plan.root, source.path)), limit, fraction)
     if limit is None and fraction is None:
         scanner.forget_others()
@@ -147,6 +150,7 @@ class Runs:
     params: IngestParams
     source: str
     kind: str
+    how: How
     files: Mapping[str, Mapping[str, Any]]
 
     def parts(self, scanner: Scanner, root: Path, limit: int | None, fraction: float | None) -> list[Part]:
@@ -154,7 +158,7 @@ class Runs:
         found: list[tuple[str, str, tuple[Span, ...]]] = []
         small, large = self._sorted()
         scans = {} if limit is not None else {path: self._scan(scanner, root, path) for path in large}
-        count = len(small) + sum(len(scan) for scan in scans.values())
+        count = len(small) + sum(len(scan) for _, scan in scans.values())
         left = limit if limit is not None else take(count, None, fraction)
         if small:
             taken = small[: max(1, left)]
@@ -163,8 +167,8 @@ class Runs:
         for path in large:
             if left <= 0:
                 break
-            scan = scans[path] if path in scans else self._scan(scanner, root, path)
-            found += self._of_records(path, scan[:left])
+            form, scan = scans[path] if path in scans else self._scan(scanner, root, path)
+            found += self._of_records(path, form, scan[:left])
             left -= len(scan)
         return self._named(found)
 
@@ -179,11 +183,10 @@ class Runs:
     def _form(self, path: str) -> str:
         form = format_of(path, self.kind)
         assert form is not None  # noqa: S101 - sources.json lists known formats only
-        return form
+        return self.how.claim(form)
 
-    def _scan(self, scanner: Scanner, root: Path, path: str) -> Array:
-        form, sha256 = self._form(path), self.files[path]["sha256"]
-        return scanner.scan(root / path, form, sha256, self.source, f"{self.source}: {path}")
+    def _scan(self, scanner: Scanner, root: Path, path: str) -> tuple[str, Array]:
+        return scanner.scan(root, path, self._form(path), self.files[path]["sha256"], self.how, self.source)
 
     def _cut(self, sizes: Array, digests: Array) -> Iterator[tuple[int, int]]:
         """[start, stop) of each part of a run; a run of no more than a window is one."""
@@ -204,7 +207,7 @@ class Runs:
             taken = spans[start:stop]
             yield "files", fold(file_unit(span.form, span.sha256) for span in taken), tuple(taken)
 
-    def _of_records(self, path: str, scan: Array) -> Iterator[tuple[str, str, tuple[Span, ...]]]:
+    def _of_records(self, path: str, records: str, scan: Array) -> Iterator[tuple[str, str, tuple[Span, ...]]]:
         form, sha256 = self._form(path), self.files[path]["sha256"]
         digests = np.ascontiguousarray(scan["digest"][:, :8]).view(">u8").reshape(-1)
         for start, stop in self._cut(scan["size"] + 1, digests.astype(np.uint64)):
@@ -212,7 +215,7 @@ class Runs:
             end = int(last["offset"] + last["size"])
             span = Span(path, form, sha256, int(first["offset"]), end, int(first["number"]))
             whole = fold([scan["digest"][start:stop].tobytes()])
-            yield "text" if form == "text" else "lines", whole, (span,)
+            yield records, whole, (span,)
 
     def _named(self, found: list[tuple[str, str, tuple[Span, ...]]]) -> list[Part]:
         named, seen = [], Counter[str]()
@@ -220,5 +223,5 @@ class Runs:
             name = f"{self.source}-{digest[:16]}"
             seen[name] += 1
             name += f"-{seen[name]}" if seen[name] > 1 else ""
-            named.append(Part(name, self.source, self.kind, form, digest, spans))
+            named.append(Part(name, self.source, self.kind, form, digest, spans, self.how))
         return named

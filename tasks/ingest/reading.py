@@ -15,19 +15,26 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from tasks.artifacts.canonical import canonical
 from tasks.artifacts.documents import DOCUMENTS, PLACES, REJECTS
 from tasks.errors import SourceError
-from tasks.ingest.containers import blocks, file_blocks
-from tasks.ingest.fields import Reject, read_fields
+from tasks.ingest.containers import OFFSETS, Opened, file_blocks, opened
+from tasks.ingest.fields import Fields, Reject, Skip, read_fields
+from tasks.ingest.how import How, how_of
 from tasks.ingest.records import Record, file_unit, fold, records
 from tasks.step import Reads
+from tasks.text.pieces import pieces
+
+if TYPE_CHECKING:
+    from tasks.ingest import IngestParams
 
 REMEMBERED_BYTES = 64 << 20
 SAMPLE = 200
@@ -35,9 +42,9 @@ WHOLE = -1
 
 
 class Span(NamedTuple):
-    """Bytes of one file. file: path in its source. start, stop: bytes after decompression, stop WHOLE for the
-    whole
-    file; number: the line that the first record is."""
+    """Bytes of one file. file: path in its source; form: the format that its name claims. start, stop: bytes after
+    decompression, stop WHOLE for the whole file; number: the line that the first record is.
+    """
 
     file: str
     form: str
@@ -47,36 +54,86 @@ class Span(NamedTuple):
     number: int
 
 
+def _columns(schema: pa.Schema) -> dict[str, list[Any]]:
+    return {name: [] for name in schema.names}
+
+
 @dataclass
 class Reading:
-    """The rows of a part as columns, and how many records were read."""
+    """The rows of a part as columns, and what was counted."""
 
-    documents: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in DOCUMENTS.names})
-    places: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in PLACES.names})
-    rejects: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in REJECTS.names})
-    records: int = 0
+    source: str
+    kind: str
+    how: How
+    limits: Limits
+    documents: dict[str, list[Any]] = field(default_factory=lambda: _columns(DOCUMENTS))
+    places: dict[str, list[Any]] = field(default_factory=lambda: _columns(PLACES))
+    rejects: dict[str, list[Any]] = field(default_factory=lambda: _columns(REJECTS))
+    counted: Counter[str] = field(default_factory=Counter)
+
+    def add(self, file: str, it: Opened, record: Record) -> None:
+        """A record, as a document or its pieces, as a reject, or skipped and counted."""
+        self.counted["records_in"] += 1
+        place = (file, record.number, record.offset if it.form in OFFSETS else WHOLE, record.size)
+        try:
+            if record.raw is None:
+                raise Reject("too_large", f"{record.size} bytes, record_bytes_max is {self.limits.record}")
+            self._add(place, record, read_fields(record.raw, it.records, self.kind, self.how))
+        except Skip as skip:
+            self.counted["skipped"] += 1
+            self.counted[f"skipped|reason={skip.reason}"] += 1
+        except Reject as reject:
+            head = (record.raw or record.head)[: 4 * SAMPLE].decode("utf-8", "replace")[:SAMPLE]
+            _row(self.rejects, (*place, reject.reason, reject.detail, head))
+
+    def _add(self, place: tuple[Any, ...], record: Record, fields: Fields) -> None:
+        *others, shape = fields[1:]
+        most = self.limits.pieces.get(self.kind)
+        texts = [fields.text] if most is None or fields.messages is not None else pieces(fields.text, most)
+        for number, text in enumerate(texts):
+            name = record.id if len(texts) == 1 else record.piece_id(number)
+            _row(self.documents, (name, self.source, self.kind, text, *others))
+            _row(self.places, (*place, number))
+        self.counted["records_cut"] += len(texts) > 1
+        self.counted["pieces"] += len(texts) if len(texts) > 1 else 0
+        self.counted[f"documents|shape={shape}"] += len(texts)
 
 
-_AROUND: dict[tuple[str, int], tuple[pa.Table, pa.Table]] = {}
+def _row(columns: dict[str, list[Any]], row: tuple[Any, ...]) -> None:
+    for values, value in zip(columns.values(), row, strict=True):
+        values.append(value)
 
 
-def read_documents(reads: Reads, record_bytes_max: int) -> tuple[pa.Table, int]:
-    """A part's documents and its number of records. Raises SourceError for what is damaged or changed."""
-    reading = _read(reads, record_bytes_max)
-    documents = pa.table(reading.documents, DOCUMENTS)
-    return documents, reading.records
+_AROUND: dict[tuple[str, str], tuple[pa.Table, pa.Table]] = {}
 
 
-def read_around(reads: Reads, record_bytes_max: int) -> tuple[pa.Table, pa.Table]:
+class Limits(NamedTuple):
+    """record: bytes of a record; pieces: kind -> characters of a row, kinds that are cut only."""
+
+    record: int
+    pieces: Mapping[str, int]
+
+
+def limits_of(params: IngestParams) -> Limits:
+    return Limits(params.record_bytes_max, {str(kind): most for kind, most in params.piece_characters_max.items()})
+
+
+def read_documents(reads: Reads, limits: Limits) -> tuple[pa.Table, dict[str, int]]:
+    """A part's documents and its counts. Raises SourceError for what is damaged or changed."""
+    reading = _read(reads, limits)
+    return pa.table(reading.documents, DOCUMENTS), reading.counted
+
+
+def read_around(reads: Reads, limits: Limits) -> tuple[pa.Table, pa.Table]:
     """The part's places and rejects."""
-    known = _AROUND.get(_name(reads, record_bytes_max))
+    known = _AROUND.get(_name(reads, limits))
     if known is None:
-        _read(reads, record_bytes_max)
-        known = _AROUND[_name(reads, record_bytes_max)]
+        _read(reads, limits)
+        known = _AROUND[_name(reads, limits)]
     return known
 
 
-def _remember(name: tuple[str, int], around: tuple[pa.Table, pa.Table]) -> None:
+def _remember(name: tuple[str, str], around: tuple[pa.Table, pa.Table]) -> None:
     """Remember the newest parts, up to REMEMBERED_BYTES and the newest in any case."""
     _AROUND[name] = around
     held = sum(table.nbytes for tables in _AROUND.values() for table in tables)
@@ -84,40 +141,42 @@ def _remember(name: tuple[str, int], around: tuple[pa.Table, pa.Table]) -> None:
         held -= sum(table.nbytes for table in _AROUND.pop(next(iter(_AROUND))))
 
 
-def _name(reads: Reads, limit: int) -> tuple[str, int]:
+def _name(reads: Reads, limits: Limits) -> tuple[str, str]:
     whole = hashlib.sha256(reads.path("spans").read_bytes())
-    for name in ("source", "kind", "digest"):
-        whole.update(f"\0{reads.spec[name]}".encode())
-    return whole.hexdigest(), limit
+    whole.update(canonical(dict(reads.spec)))
+    return whole.hexdigest(), canonical([limits.record, dict(limits.pieces)]).decode()
 
 
-def _read(reads: Reads, limit: int) -> Reading:
-    spec, plan = reads.spec, json.loads(reads.path("spans").read_bytes())
-    reading, units = Reading(), list[bytes]()
+def _read(reads: Reads, limits: Limits) -> Reading:
+    spec, plan, how = reads.spec, json.loads(reads.path("spans").read_bytes()), how_of(reads.spec)
+    reading, units = Reading(spec["source"], spec["kind"], how, limits), list[bytes]()
     for span in (Span(*item) for item in plan["spans"]):
-        for record in _records(span, plan, spec["source"], limit, units):
-            _add(reading, span, record, spec, limit)
+        _add_span(reading, span, plan, units)
     if fold(units) != spec["digest"]:
         first = plan["spans"][0][0]
         raise SourceError(f"source {spec['source']} changed while it was read, at or after {first}", "build again")
-    _remember(_name(reads, limit), (pa.table(reading.places, PLACES), pa.table(reading.rejects, REJECTS)))
+    _remember(_name(reads, limits), (pa.table(reading.places, PLACES), pa.table(reading.rejects, REJECTS)))
     return reading
 
 
-def _records(span: Span, plan: dict[str, Any], source: str, limit: int, units: list[bytes]) -> Iterator[Record]:
-    """The records of a span; the digests of its units are put to `units` once it is read."""
-    path, named = Path(plan["root"]) / span.file, f"{source}: {span.file}"
+def _add_span(reading: Reading, span: Span, plan: dict[str, Any], units: list[bytes]) -> None:
+    """Read a span; the digests of its units are put to `units` once it is read."""
+    path, named = Path(plan["root"]) / span.file, f"{reading.source}: {span.file}"
     if span.stop == WHOLE:
         data = path.read_bytes()
         units.append(file_unit(span.form, hashlib.sha256(data).hexdigest()))
-        stream = _bounded(blocks(pa.BufferReader(data), span.form, named), plan["whole_bytes_max"], named)
-        yield from records(stream, span.form, source, limit)
+        it = opened(pa.BufferReader(data), span.form, named, reading.how.encoding, reading.limits.record)
+        stream = _bounded(it.stream, plan["whole_bytes_max"], named)
+        for record in records(stream, it.records, reading.source, reading.limits.record):
+            reading.add(span.file, it, record)
         return
-    plain = spooled(path, span.form, span.sha256, Path(plan["spool"]), named)
+    with pa.OSFile(str(path)) as file:
+        it = opened(file, span.form, named, reading.how.encoding, reading.limits.record)
+        plain = path if it.plain else spooled(it.stream, it.form, span.sha256, Path(plan["spool"]))
     stream = file_blocks(plain, span.start, span.stop)
-    for record in records(stream, span.form, source, limit, span.start, span.number):
+    for record in records(stream, it.records, reading.source, reading.limits.record, span.start, span.number):
         units.append(record.digest)
-        yield record
+        reading.add(span.file, it, record)
 
 
 def _bounded(stream: Iterator[bytes], most: int, named: str) -> Iterator[bytes]:
@@ -135,57 +194,26 @@ def _bounded(stream: Iterator[bytes], most: int, named: str) -> Iterator[bytes]:
         yield block
 
 
-def spooled(path: Path, form: str, sha256: str, spool: Path, named: str) -> Path:
-    """The plain bytes of a file: itself, or its decompressed copy in `spool`, which the first that asks
-    makes.
+def spooled(stream: Iterator[bytes], form: str, sha256: str, spool: Path) -> Path:
+    """The bytes of `stream` as a file in `spool`, which the first that asks makes.
 
     A copy is there whole or not at all; who comes while it is made waits for it.
     """
-    if form in ("text", "jsonl"):
-        return path
     plain = spool / f"{sha256}.{form}"
     spool.mkdir(parents=True, exist_ok=True)
     with (spool / f"{sha256}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not plain.exists():
-            _decompress(path, form, plain, named)
+            _write(stream, plain)
     return plain
 
 
-def _decompress(path: Path, form: str, plain: Path, named: str) -> None:
+def _write(stream: Iterator[bytes], plain: Path) -> None:
     partial = plain.with_name(f"{plain.name}.{os.getpid()}")
     try:
         with partial.open("wb") as file:
-            for block in blocks(pa.OSFile(str(path)), form, named):
+            for block in stream:
                 file.write(block)
         partial.rename(plain)
     finally:
         partial.unlink(missing_ok=True)
-
-
-def _add(reading: Reading, span: Span, record: Record, spec: Any, limit: int) -> None:
-    reading.records += 1
-    place = {
-        "file": span.file,
-        "record": record.number,
-        "offset": WHOLE if span.form == "parquet" else record.offset,
-        "bytes": record.size,
-    }
-    try:
-        if record.raw is None:
-            raise Reject("too_large", f"{record.size} bytes, record_bytes_max is {limit}")
-        fields = read_fields(record.raw, span.form, spec["kind"])
-    except Reject as reject:
-        head = (record.raw or record.head)[: 4 * SAMPLE].decode("utf-8", "replace")[:SAMPLE]
-        _row(reading.rejects, {**place, "reason": reject.reason, "detail": reject.detail, "sample": head})
-        return
-    _row(
-        reading.documents,
-        {"id": record.id, "source": spec["source"], "kind": spec["kind"], **fields._asdict()},
-    )
-    _row(reading.places, place)
-
-
-def _row(columns: dict[str, list[Any]], row: dict[str, Any]) -> None:
-    for name, values in columns.items():
-        values.append(row[name])

@@ -5,8 +5,9 @@ In: blocks of bytes. Out: raw records with their place. It knows neither files n
 
 A record of lines is a line: bytes between "\\n" and "\\n", a "\\r" before it left out, and never a cut
 anywhere else (U+2028, U+0085 and a lone "\\r" are text). Lines of nothing but blanks are no records, though
-they count in the numbers. A record of text is the whole stream. A byte order mark at the beginning of a file
-belongs to no record.
+they count in the numbers. A paragraph is lines that are not blank, one after another, and has the number of its first
+line. A record of text, HTML or PDF is the whole stream. A byte order mark at the beginning of a file belongs to no
+record.
 """
 
 from __future__ import annotations
@@ -17,7 +18,11 @@ from typing import Any, NamedTuple
 
 BOM = b"\xef\xbb\xbf"
 HEAD = 800
+WHOLE = frozenset({"text", "html", "pdf"})
+"""Formats of which a file is one record."""
 BLANKS = b" \t\r"
+BLANKS_MAX = 32
+"""The highest of their bytes."""
 
 
 class Record(NamedTuple):
@@ -38,6 +43,10 @@ class Record(NamedTuple):
     @property
     def id(self) -> str:
         return self.digest.hex()[:32]
+
+    def piece_id(self, piece: int) -> str:
+        """The id of a piece of a record that was cut: it names the record and the piece's number."""
+        return hashlib.sha256(self.digest + f"\0{piece}".encode()).hexdigest()[:32]
 
 
 def seed(source: str) -> Any:
@@ -63,11 +72,13 @@ def records(
 ) -> Iterator[Record]:
     """The records of a stream that begins at byte `start` of its file with line `number`.
 
-    form: "text", or any format of lines. limit: bytes of a record that are held at most.
+    form: one of WHOLE, "paragraphs", or any format of lines. limit: bytes of a record that are held at most.
     """
-    skipped, stream = _without_mark(blocks) if start == 0 else (0, iter(blocks))
-    if form == "text":
+    skipped, stream = _without_mark(blocks) if start == 0 and form != "pdf" else (0, iter(blocks))
+    if form in WHOLE:
         yield _whole(stream, source, limit, start + skipped)
+    elif form == "paragraphs":
+        yield from _paragraphs(stream, source, limit, start + skipped, number)
     else:
         yield from _lines(stream, source, limit, start + skipped, number)
 
@@ -97,18 +108,52 @@ def _whole(stream: Iterator[bytes], source: str, limit: int, offset: int) -> Rec
 
 
 def _lines(stream: Iterator[bytes], source: str, limit: int, offset: int, number: int) -> Iterator[Record]:
-    line = _Line(source, limit)
+    line, begun = _Line(source, limit), seed(source)
     for block in stream:
-        *full, rest = block.split(b"\n")
+        first, *full = block.split(b"\n")
+        line.add(first)
+        if not full:
+            continue
+        if not line.blank:
+            yield line.record(number, offset, line.size - line.returned)
+        offset, number = offset + line.size + 1, number + 1
+        line.clear()
+        line.add(full.pop())
         for piece in full:
-            line.add(piece)
-            if not line.blank:
-                yield line.record(number, offset, line.size - line.returned)
-            offset, number = offset + line.size + 1, number + 1
-            line.clear()
-        line.add(rest)
+            raw = piece[:-1] if piece.endswith(b"\r") else piece
+            if raw and (raw[0] > BLANKS_MAX or raw.strip(BLANKS)):
+                digest = begun.copy()
+                digest.update(raw)
+                held, head = (raw, b"") if len(raw) <= limit else (None, raw[: min(HEAD, limit)])
+                yield Record(number, offset, len(raw), held, head, digest.digest())
+            offset, number = offset + len(piece) + 1, number + 1
     if not line.blank:
         yield line.record(number, offset, line.size - line.returned)
+
+
+def _paragraphs(stream: Iterator[bytes], source: str, limit: int, offset: int, number: int) -> Iterator[Record]:
+    """Lines that are not blank, gathered. A line of blanks above `limit` bytes counts as text, to bound memory."""
+    gathered, line_size, first, at = _Line(source, limit), 0, number, offset
+    blank: bytes | None = b""
+    for block in stream:
+        pieces = block.split(b"\n")
+        for place, piece in enumerate(pieces):
+            line_size += len(piece)
+            if blank is not None and not piece.strip(BLANKS) and len(blank) + len(piece) <= limit:
+                blank += piece
+            else:
+                if gathered.size == 0:
+                    first, at = number, offset
+                gathered.add((b"\n" if gathered.size and blank is not None else b"") + (blank or b"") + piece)
+                blank = None
+            if place == len(pieces) - 1:
+                break
+            if blank is not None and gathered.size:
+                yield gathered.record(first, at, gathered.size - gathered.returned)
+                gathered.clear()
+            offset, number, line_size, blank = offset + line_size + 1, number + 1, 0, b""
+    if gathered.size:
+        yield gathered.record(first, at, gathered.size - gathered.returned)
 
 
 class _Line:

@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from tasks.artifacts.documents import REJECTS as SCHEMA
-from tasks.ingest.reading import read_around
+from tasks.ingest.reading import limits_of, read_around
 from tasks.step import Made, Reads
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ __all__ = ["SCHEMA", "make"]
 
 def make(reads: Reads, params: IngestParams) -> Made:
     """Read a part's rejects. Counts: rejected, rejected|reason=<reason>."""
-    _, rejects = read_around(reads, params.record_bytes_max)
+    _, rejects = read_around(reads, limits_of(params))
     reasons = Counter(rejects["reason"].to_pylist())
     counts = {"rejected": rejects.num_rows} | {f"rejected|reason={name}": n for name, n in sorted(reasons.items())}
     return Made({".parquet": rejects}, counts)

@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from tasks.artifacts.canonical import digest
 from tasks.code import function_digest
-from tasks.ingest.containers import file_blocks
+from tasks.ingest.containers import file_blocks, opened
+from tasks.ingest.how import How
 from tasks.ingest.reading import spooled
 from tasks.ingest.records import Record, records
 
@@ -41,20 +43,25 @@ class Scanner:
     limit: int
     used: set[str] = field(default_factory=set)
 
-    def scan(self, path: Path, form: str, sha256: str, source: str, named: str) -> Array:
-        """The records of a file, ROW [n]. Raises SourceError where the file is damaged."""
-        name = digest([sha256, form, source, self._code])
-        file = self.home / name
-        if not file.exists():
-            plain = spooled(path, form, sha256, self.spool, named)
-            stream = file_blocks(plain, 0, plain.stat().st_size)
-            _write(file, records(stream, form, source, self.limit))
+    def scan(self, root: Path, path: str, claim: str, sha256: str, how: How, source: str) -> tuple[str, Array]:
+        """What the records of a file are read as, and where they lie, ROW [n].
+
+        claim: the format by its name. Raises SourceError where the file is damaged.
+        """
+        with pa.OSFile(str(root / path)) as file:
+            it = opened(file, claim, f"{source}: {path}", how.encoding, self.limit)
+            name = digest([sha256, claim, how.plain, source, self.limit, self._code])
+            found = self.home / name
+            if not found.exists():
+                plain = root / path if it.plain else spooled(it.stream, it.form, sha256, self.spool)
+                stream = file_blocks(plain, 0, plain.stat().st_size)
+                _write(found, records(stream, it.records, source, self.limit))
         self.used.add(name)
-        return np.memmap(file, ROW, mode="r") if file.stat().st_size else np.empty(0, ROW)
+        return it.records, np.memmap(found, ROW, mode="r") if found.stat().st_size else np.empty(0, ROW)
 
     @cached_property
     def _code(self) -> list[str]:
-        return [function_digest(f"tasks.ingest.{name}") for name in ("containers:blocks", "records:records")]
+        return [function_digest(f"tasks.ingest.{name}") for name in ("containers:opened", "records:records")]
 
     def forget_others(self) -> None:
         """Delete the scans that no source asked for."""

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from tasks.errors import InvariantError
 from tasks.step import Reads
 from tasks.survivors import reasons, spans
-from tasks.text.excision import Span, excise, union
+from tasks.text.excision import AnyCut, Cut, excise, settled
 
 TEXT = "normalize/text"
 CUT_SHORT = "cut_short"
@@ -60,18 +60,19 @@ def documents(reads: Reads, min_characters: int, maker: str) -> list[Document]:
     ]
 
 
-def row_key(maker: str, text_sha: str, cuts: Sequence[Span]) -> str:
-    """32 hex of SHA-256 over "<maker>:<text_sha>" and for each span of the cuts' union, ":<start>-<stop>"."""
-    spelled = "".join(f":{start}-{stop}" for start, stop in union(cuts))
+def row_key(maker: str, text_sha: str, cuts: Sequence[AnyCut]) -> str:
+    """32 hex of SHA-256 over "<maker>:<text_sha>" and for each cut of all as they settle, ":<start>-<stop>", with
+    "=<what is put there>" where something is said of it."""
+    spelled = "".join(f":{cut.start}-{cut.stop}{'' if cut.put is None else f'={cut.put!a}'}" for cut in settled(cuts))
     return hashlib.sha256(f"{maker}:{text_sha}{spelled}".encode()).hexdigest()[:32]
 
 
-def _kept(part: str, row: int, sha: str, maker: str, text: str, cuts: Sequence[Span], min_characters: int) -> Document:
+def _kept(part: str, row: int, sha: str, maker: str, text: str, cuts: Sequence[Cut], min_characters: int) -> Document:
     try:
         left = excise(text, cuts)
     except ValueError as error:
         raise InvariantError(
-            f"a cut of {part}, row {row}: {error}", "build dedup and decontaminate again with --force"
+            f"a cut of {part}, row {row}: {error}", "build filter, dedup and decontaminate again with --force"
         ) from None
     key = row_key(maker, sha, cuts)
     if cuts and len(left.text) < min_characters:
@@ -79,7 +80,7 @@ def _kept(part: str, row: int, sha: str, maker: str, text: str, cuts: Sequence[S
     return Document(sha, key, len(text), None, left.text, left.characters_cut, left.separators)
 
 
-def _check(part: str, rows: int, judged: int, cuts: dict[int, list[Span]]) -> None:
+def _check(part: str, rows: int, judged: int, cuts: dict[int, list[Cut]]) -> None:
     if rows != judged:
         raise InvariantError(
             f"{TEXT} of {part} has {rows} rows, its verdicts have {judged}", "build filter again with --force"
@@ -87,5 +88,5 @@ def _check(part: str, rows: int, judged: int, cuts: dict[int, list[Span]]) -> No
     if cuts and not 0 <= min(cuts) <= max(cuts) < rows:
         raise InvariantError(
             f"a cut of {part} names row {max(cuts)} of {rows}",
-            "build dedup and decontaminate again with --force",
+            "build filter, dedup and decontaminate again with --force",
         )

@@ -1,0 +1,85 @@
+"""data/filter/own: signals that Gristmill does not know: functions of the user's, and numbers in the metadata.
+
+In: the text and metadata of a part, and the user's Python files beside params.yaml. Out: a float64 column for each,
+row-aligned, null where a document has no such number. It judges nothing.
+
+A function takes the texts as one pyarrow array of large_string and gives back a pyarrow array of as many numbers. Its
+file's digest is in the key; what that file imports or reads is not, so keep what shapes the numbers in the one file.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tasks.errors import ParamsError
+from tasks.step import Made, Reads
+from tasks.text.words import one_array
+
+if TYPE_CHECKING:
+    from tasks.filter import FilterParams
+
+METADATA = "metadata."
+
+
+def make(reads: Reads, params: FilterParams) -> Made:
+    """The own signals of one part: params.signals ("module:function"), params.metadata (fields, dots into objects)."""
+    columns: dict[str, pa.Array] = {}
+    if params.signals:
+        texts = one_array(reads.table("normalize/text", ["text"])["text"])
+        for spelled in params.signals:
+            module, _, function = spelled.partition(":")
+            columns[function] = _called(reads.path(module), spelled, texts)
+    if params.metadata:
+        records = [
+            json.loads(item or "{}") for item in reads.table("normalize/text", ["metadata"])["metadata"].to_pylist()
+        ]
+        for field in params.metadata:
+            columns[METADATA + field] = pa.array([_number(record, field) for record in records], pa.float64())
+    return Made({".parquet": pa.table(columns)})
+
+
+def _called(path: Path, spelled: str, texts: pa.LargeStringArray) -> pa.Array:
+    """What the function gives for the texts; raises ParamsError where it is no function or gives no such column."""
+    found = getattr(_loaded(path), spelled.partition(":")[2], None)
+    if not callable(found):
+        raise ParamsError(f"filter.signals names {spelled}, but {path.name} has no such function", "correct the name")
+    column = found(texts)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    mend = "give back a pyarrow array with a number, or null, for each text"
+    if not isinstance(column, pa.Array) or len(column) != len(texts):
+        size = f"{len(column)} values" if isinstance(column, pa.Array) else type(column).__name__
+        raise ParamsError(f"{spelled} gave {size} for {len(texts)} texts", mend)
+    try:
+        numbers = column.cast(pa.float64())
+    except pa.ArrowException as error:
+        raise ParamsError(f"{spelled} gave {column.type}, which is no number: {error}", mend) from None
+    if len(numbers) and pc.any(pc.is_nan(numbers)).as_py():
+        raise ParamsError(f"{spelled} gave NaN, which no limit can hold", mend)
+    return numbers
+
+
+def _loaded(path: Path) -> Any:
+    """The user's file as a module, under a name that nothing else has."""
+    spec = importlib.util.spec_from_file_location(f"gristmill_own_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise ParamsError(f"{path.name} is no Python file", "name a file beside params.yaml, without its .py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _number(record: Any, field: str) -> float | None:
+    """The number at a dotted path of a record; None where there is none."""
+    for name in field.split("."):
+        record = record.get(name) if isinstance(record, dict) else None
+    if not isinstance(record, int | float) or not math.isfinite(record):
+        return None
+    return float(record)

@@ -1,0 +1,192 @@
+"""Counts over the lines and paragraphs of a text: how long they are, how they begin and end, which repeat.
+
+In: UTF-8 texts as Arrow holds them and the beginnings of their words. Out: one row of exact counts a text. Lines end at
+line feeds alone (normalize made the others such); white space at both ends of a line does not count; blank lines are no
+lines. A paragraph is a run of lines with no blank one between.
+
+*Bullet*: the line begins with one of tasks.text.characters.BULLETS (DataTrove takes • and -, dolma * and -).
+*Ellipsis*: it ends with … or three dots. *Terminated*: its last character is a terminal mark or a closing quote, an
+ellipsis included (C4 takes . ? ! and ", and DataTrove leaves out what ends with three dots).
+*Short*: at most 30 characters (FineWeb). *Brief*: fewer than 3 words (DataTrove's and dolma's C4; DCLM takes 5).
+*Repeated*: it stands in the text already, byte for byte; the first does not count, as in DataTrove. Lines and
+paragraphs are known by 63 bits of a hash of their bytes.
+
+Speed: 1.6 GB a CPU second (one core, 2026).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from tasks.text.characters import BULLET, QUOTE, TERMINAL, WHITE, character_bits
+
+NAMES = (
+    "lines", "line_characters", "max_line_length", "bullet_lines", "ellipsis_lines", "terminated_lines", "short_lines",
+    "brief_lines", "repeated_lines", "repeated_line_characters", "paragraphs", "repeated_paragraphs",
+    "repeated_paragraph_characters",
+)  # fmt: skip
+SHORT_CHARACTERS, BRIEF_WORDS = 30, 3
+_LINES, _CHARACTERS, _LONGEST, _BULLETS, _ELLIPSES, _TERMINATED, _SHORT, _BRIEF = range(8)
+_REPEATED, _REPEATED_CHARACTERS, _PARAGRAPHS, _REPEATED_P, _REPEATED_P_CHARACTERS, _KEY, _HELD = range(8, 15)
+_STEP, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFF51AFD7ED558CCD)
+_HALF, _ONE = np.uint64(32), np.uint64(1)
+Array = np.ndarray
+
+
+def count_lines(
+    offsets_D1: Array, data: Array, ascii_D: Array, starts_W: Array, word_offsets_D1: Array
+) -> dict[str, Array]:
+    """int64 [D] of each of NAMES, for the texts data[offsets_D1[d]:offsets_D1[d + 1]].
+
+    ascii_D: whether the text has as many bytes as characters. starts_W: first byte of each word, from its text's
+    beginning.
+    repeated_*_characters: characters of the repeated ones; line_characters: of all lines.
+    """
+    rows_DK = np.zeros((len(offsets_D1) - 1, _HELD + 1), np.int64)
+    breaks_N = np.flatnonzero(data[offsets_D1[0] : offsets_D1[-1]] == 10) + offsets_D1[0]
+    breaks_D1 = np.searchsorted(breaks_N, offsets_D1)
+    slots = 2 << int(np.diff(breaks_D1).max(initial=0) + 1).bit_length()
+    tables = np.zeros((2, slots), np.uint64)
+    masks = (WHITE, BULLET, TERMINAL | QUOTE)
+    texts, words = (offsets_D1, ascii_D, breaks_N, breaks_D1), (starts_W, word_offsets_D1)
+    _count(data, texts, words, character_bits(), masks, tables, rows_DK)
+    return {name: rows_DK[:, place].copy() for place, name in enumerate(NAMES)}
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _count(data: Array, texts: Any, words: Any, bits: Array, masks: Any, tables: Array, rows_DK: Array) -> None:
+    (offsets_D1, ascii_D, breaks_N, breaks_D1), (starts_W, word_offsets_D1) = texts, words
+    for text in range(len(offsets_D1) - 1):
+        begin, stop, row = offsets_D1[text], offsets_D1[text + 1], rows_DK[text]
+        word, last_word = word_offsets_D1[text], word_offsets_D1[text + 1]
+        size = 4
+        while size < 2 * (breaks_D1[text + 1] - breaks_D1[text] + 1):
+            size *= 2
+        lines, paragraphs = tables[0, :size], tables[1, :size]
+        lines[:], paragraphs[:] = 0, 0
+        start = begin
+        for place in range(breaks_D1[text], breaks_D1[text + 1] + 1):
+            end = breaks_N[place] if place < breaks_D1[text + 1] else stop
+            first_word = word
+            while word < last_word and starts_W[word] < end - begin:
+                word += 1
+            first, last = _stripped(data, start, end, bits, masks[0])
+            if first < last:
+                _line(data, first, last, ascii_D[text], bits, masks, lines, row)
+                row[_BRIEF] += word - first_word < BRIEF_WORDS
+            else:
+                _end_paragraph(paragraphs, row)
+            start = end + 1
+        _end_paragraph(paragraphs, row)
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _line(data: Array, first: int, last: int, ascii: bool, bits: Array, masks: Any, table: Array, row: Array) -> None:
+    """Count the line that lies, without white space at its ends, from `first` to `last`."""
+    characters, key = last - first, _hash(data[first:last])
+    if not ascii:
+        characters = _characters(data[first:last])
+    row[_LINES] += 1
+    row[_CHARACTERS] += characters
+    row[_LONGEST] = max(row[_LONGEST], characters)
+    row[_SHORT] += characters <= SHORT_CHARACTERS
+    opening, closing = _code(data, first), _code(data, _before(data, last))
+    row[_BULLETS] += (bits[opening] & masks[1]) != 0
+    dots = last - first > 2 and data[last - 1] == 46 and data[last - 2] == 46 and data[last - 3] == 46
+    row[_ELLIPSES] += dots or closing == 0x2026
+    row[_TERMINATED] += (bits[closing] & masks[2]) != 0
+    if _known(table, key):
+        row[_REPEATED] += 1
+        row[_REPEATED_CHARACTERS] += characters
+    row[_KEY] = np.int64((np.uint64(row[_KEY]) * _STEP) ^ key)
+    row[_HELD] += characters
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _end_paragraph(table: Array, row: Array) -> None:
+    if row[_HELD]:
+        row[_PARAGRAPHS] += 1
+        if _known(table, np.uint64(row[_KEY])):
+            row[_REPEATED_P] += 1
+            row[_REPEATED_P_CHARACTERS] += row[_HELD]
+    row[_KEY], row[_HELD] = 0, 0
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _known(table: Array, key: np.uint64) -> bool:
+    """Whether the key stands in the open addressed table; it does afterwards."""
+    key = key | _ONE
+    mask = np.uint64(len(table) - 1)
+    slot = (key >> _HALF) & mask
+    while table[slot] != 0 and table[slot] != key:
+        slot = (slot + _ONE) & mask
+    known = table[slot] == key
+    table[slot] = key
+    return bool(known)
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _hash(span: Array) -> np.uint64:
+    """64 bits of the bytes, eight at a time (project; the finalizer is MurmurHash3's)."""
+    state = np.uint64(len(span)) * _STEP
+    for block in range(len(span) // 8):
+        word = np.uint64(0)
+        for place in range(8):
+            word |= np.uint64(span[np.uint64(8 * block + place)]) << np.uint64(8 * place)
+        state = (state ^ word) * _STEP
+        state ^= state >> _HALF
+    word = np.uint64(0)
+    for place in range(len(span) // 8 * 8, len(span)):
+        word = word << np.uint64(8) | np.uint64(span[place])
+    state = (state ^ word) * _MIX
+    state = (state ^ (state >> _HALF)) * _STEP
+    return state ^ (state >> _HALF)
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _characters(span: Array) -> int:
+    count = 0
+    for byte in span:
+        count += (byte & 0xC0) != 0x80
+    return count
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _stripped(data: Array, first: int, last: int, bits: Array, white: int) -> tuple[Any, Any]:
+    """The span without white space at its ends."""
+    while first < last and bits[_code(data, first)] & white:
+        first += 1
+        while first < last and data[first] & 0xC0 == 0x80:
+            first += 1
+    while first < last:
+        at = _before(data, last)
+        if not bits[_code(data, at)] & white:
+            break
+        last = at
+    return first, last
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _before(data: Array, at: int) -> int:
+    """Where the character before `at` begins."""
+    at -= 1
+    while data[at] & 0xC0 == 0x80:
+        at -= 1
+    return at
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _code(data: Array, at: int) -> Any:
+    """The code point of the character at `at` of valid UTF-8."""
+    first = np.int64(data[at])
+    if first < 0x80:
+        return first
+    if first < 0xE0:
+        return (first & 0x1F) << 6 | (np.int64(data[at + 1]) & 0x3F)
+    if first < 0xF0:
+        return (first & 0x0F) << 12 | (np.int64(data[at + 1]) & 0x3F) << 6 | (np.int64(data[at + 2]) & 0x3F)
+    high = (first & 0x07) << 18 | (np.int64(data[at + 1]) & 0x3F) << 12
+    return high | (np.int64(data[at + 2]) & 0x3F) << 6 | (np.int64(data[at + 3]) & 0x3F)
