@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -117,7 +118,11 @@ class Build:
         return Planning(self.project, self.params, self.entries, self.outside, self.staging / "scratch")
 
     def clear_scratch(self) -> None:
+        """Remove this run's temporary files, and the staging folder where it holds nothing else."""
         shutil.rmtree(self.staging / "scratch", ignore_errors=True)
+        for folder in (self.staging, self.staging.parent):
+            with contextlib.suppress(OSError):
+                folder.rmdir()
 
     def job(self, folder: Folder, unit: Unit) -> Job:
         """The work on one unit, with its key."""

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from tasks.artifacts.canonical import digest, file_digest
 from tasks.artifacts.manifest import Entry
-from tasks.artifacts.tables import read_table, write_table
+from tasks.artifacts.tables import read_table, write_payload
 from tasks.code import function_digest
 from tasks.step import Folder, Made, Payload, StepParams
 
@@ -31,9 +31,10 @@ ENTRY = "entry.json"
 
 
 def ingredients(folder: Folder, params: StepParams) -> dict[str, Any]:
-    """What shapes every unit of a folder, by name: the digest of its code, its parameters, library versions."""
+    """What shapes every unit of a folder, by name: digests of its code and the writer's, parameters, versions."""
     return {
         "code": function_digest(folder.function),
+        "writer": function_digest("tasks.artifacts.tables:write_payload"),
         "params": params.model_dump(include=set(folder.shapes)),
         "versions": {name: _version(name) for name in folder.versions},
     }
@@ -196,12 +197,7 @@ def _schema(function: str, folder: str) -> pa.Schema | None:
 
 
 def _put(path: Path, payload: Payload, schema: pa.Schema | None) -> dict[str, Any]:
-    if isinstance(payload, pa.Table):
-        write_table(path, payload, payload.schema if schema is None else schema)
-    elif isinstance(payload, np.ndarray) and path.suffix == ".npy":
-        np.save(path, payload, allow_pickle=False)
-    else:
-        path.write_bytes(payload.tobytes() if isinstance(payload, np.ndarray) else payload)
+    write_payload(path, payload, schema)
     return {"sha256": file_digest(path), "bytes": path.stat().st_size}
 
 

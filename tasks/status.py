@@ -23,14 +23,18 @@ FROM_SOURCES = ("sources",)
 
 @dataclass(frozen=True)
 class Status:
-    """why: one sentence a cause. make, carry: folder -> units, at least and at most. bytes: of what stands."""
+    """why: one sentence a cause. make, carry: folder -> units, at least and at most. bytes, content, fingerprint: of what
+    stands, None where nothing does.
+    """
 
     step: str
     up_to_date: bool
     why: list[str]
     make: dict[str, int]
     carry: dict[str, int]
-    bytes: int
+    bytes: int = 0
+    content: str | None = None
+    fingerprint: str | None = None
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ def status(steps: Iterable[Step], project: Project) -> list[Status]:
             build = Build.begin(step, project)
         except GristmillError as error:
             why = [f"waits for {name}" for name in stale] or [str(error)]
-            found.append(Status(step.name, False, why, {}, {}, 0))
+            found.append(Status(step.name, False, why, {}, {}))
             continue
         parts = _parts(build) if step.outside == FROM_SOURCES else parts
         found.append(_of(build, stale, parts))
@@ -65,16 +69,16 @@ def is_judged(build: Build) -> bool:
 
 
 def _of(build: Build, stale: list[str], parts: Parts) -> Status:
-    size = build.standing.bytes if build.standing else 0
     why = [*_reasons(build), *(f"{name} would run" for name in stale)]
-    if not why and is_judged(build):
-        return Status(build.step.name, True, [], {}, {}, size)
-    if not why:
-        return Status(build.step.name, False, ["its limits changed: what stands would be judged again"], {}, {}, size)
     make, carry = {}, {}
-    for folder in build.step.folders:
-        make[folder.name], carry[folder.name] = _forecast(build, folder, parts)
-    return Status(build.step.name, False, why, make, carry, size)
+    if why:
+        for folder in build.step.folders:
+            make[folder.name], carry[folder.name] = _forecast(build, folder, parts)
+    elif not is_judged(build):
+        why = ["its limits changed: what stands would be judged again"]
+    stands = build.standing
+    facts = (stands.bytes, stands.content, stands.fingerprint) if stands else ()
+    return Status(build.step.name, not why, why, make, carry, *facts)
 
 
 def _reasons(build: Build) -> list[str]:
@@ -91,7 +95,7 @@ def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str
     """Which component of a recipe changed: code, parameter, version, input or source."""
     for folder, wanted in new["folders"].items():
         had = old["folders"].get(folder, {})
-        for kind in ("code", "plan"):
+        for kind in ("code", "plan", "writer"):
             if had.get(kind) != wanted[kind]:
                 yield f"{kind} of {folder} changed"
         for kind in ("params", "versions"):

@@ -68,7 +68,7 @@ def copied(reads, params):
     return Made({".parquet": reads.table("toy/words").slice(0, 1)})
 
 
-def scan(project):
+def scan(project, *_):
     """What lies at the toy's sources."""
     files = sorted((project.root / "input").glob("*.txt"))
     return {"sources": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}}

@@ -8,12 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 ROWS_PER_GROUP = 10_000
 BYTES_PER_GROUP = 16 << 20
+
+
+def write_payload(path: Path, payload: pa.Table | np.ndarray[Any, Any] | bytes, schema: pa.Schema | None) -> None:
+    """Write what a folder's function made: a Table as Parquet (with `schema`, else its own), an array as .npy where the
+    path says so and flat in its own byte order elsewhere, bytes as they are.
+    """
+    if isinstance(payload, pa.Table):
+        write_table(path, payload, payload.schema if schema is None else schema)
+    elif isinstance(payload, np.ndarray) and path.suffix == ".npy":
+        np.save(path, payload, allow_pickle=False)
+    else:
+        path.write_bytes(payload.tobytes() if isinstance(payload, np.ndarray) else payload)
 
 
 def write_table(path: Path, table: pa.Table, schema: pa.Schema) -> None:
@@ -30,8 +45,15 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def _row_groups(table: pa.Table) -> list[tuple[int, int]]:
-    """[start, stop) of each row group: at most ROWS_PER_GROUP rows and about BYTES_PER_GROUP bytes."""
+    """[start, stop) of each row group: at most ROWS_PER_GROUP rows and about BYTES_PER_GROUP bytes of text."""
     rows = table.num_rows
-    per_row = max(1, table.nbytes // max(1, rows))
+    per_row = _text_bytes(table) // max(1, rows) + 1
     step = max(1, min(ROWS_PER_GROUP, BYTES_PER_GROUP // per_row))
     return [(start, min(rows, start + step)) for start in range(0, rows, step)]
+
+
+def _text_bytes(table: pa.Table) -> int:
+    """Bytes of the strings, counted by their values: a table's buffers may differ by how it was put together."""
+    strings = (pa.string(), pa.large_string())
+    texts = (column for column in table.columns if column.type in strings)
+    return sum(pc.sum(pc.binary_length(column)).as_py() or 0 for column in texts)
