@@ -54,6 +54,7 @@ class Office:
             "PYTHONPATH": str(ROOT),
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             TOKEN: str(home),
+            "PWD": str(corpus),  # as a shell has it that stands there; prefect.yaml takes it from here
         }
 
     def start(self, *words: str) -> None:
@@ -81,9 +82,9 @@ class Office:
             return json.load(answer)
 
     def healthy(self) -> bool:
-        with contextlib.suppress(OSError):
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/health", timeout=5) as answer:
-                return answer.status == 200
+        place = f"http://127.0.0.1:{self.port}/api/health"
+        with contextlib.suppress(OSError), urllib.request.urlopen(place, timeout=5) as answer:
+            return answer.status == 200
         return False
 
     def left(self) -> list[int]:
