@@ -142,6 +142,24 @@ def inspect(asked: Asked, pin: str, batches: int, samples: int, picture: Path | 
         raise InvariantError(f"pin {pin}: {found.faults} faults in what it would feed", "do not train on it")
 
 
+def trace(asked: Asked, pin: str, step: int) -> None:
+    """The documents of a training step, by train.batch_size of params.yaml; the first step is 1."""
+    from audit.trace import trace as traced
+    from training.pin import open_pin
+
+    project = Project(asked.root)
+    size = int(project.section("train")["batch_size"])
+    found = traced(project, open_pin(pin, asked.root), range((step - 1) * size, step * size))
+    if asked.json:
+        return show.as_json(found)
+    rows = [
+        (one.position, f"{one.shard}:{one.sequence}", document.id[:12], f"{document.file}:{document.record}",
+         f"{document.ids[0]}-{document.ids[1]} of {document.of}")
+        for one in found for document in one.documents
+    ]  # fmt: skip
+    return show.table(f"Step {step} of {size} sequences", ("position", "sequence", "document", "record", "ids"), rows)
+
+
 def unlock(asked: Asked) -> None:
     from tasks.locks import unlock as forget
 

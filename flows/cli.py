@@ -156,11 +156,15 @@ def inspect(
     batches: Annotated[int, typer.Option(min=1, help="Batches of eight sequences to verify.")] = 3,
     samples: Annotated[int, typer.Option(min=1, help="Sequences whose ids are counted.")] = 1000,
     picture: Annotated[Path | None, typer.Option(metavar="FILE", help="An .svg to write, not in reports/docs.")] = None,
+    step: Annotated[int | None, typer.Option(min=1, metavar="N", help="Instead: the documents of batch N.")] = None,
 ) -> None:
     """Look at what PIN would feed a model: batches, lengths of documents, vocabulary. Exits 4 where a fault is."""
     from flows import actions
 
-    actions.inspect(ASKED, pin, batches, samples, picture)
+    if step is not None:
+        actions.trace(ASKED, pin, step)
+    else:
+        actions.inspect(ASKED, pin, batches, samples, picture)
 
 
 @app.command(rich_help_panel=MORE, epilog=EVERYWHERE)

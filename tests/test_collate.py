@@ -55,7 +55,7 @@ def test_what_a_sample_brings_stays_with_its_ids() -> None:
 
 
 def test_padding_that_a_sample_brings_is_taken_off() -> None:
-    sample = {"input_ids": [0, 0, 5, 6, 0], "attention_mask": [0, 0, 1, 1, 0]}
+    sample = {"input_ids": [0, 0, 5, 6, 0], "attention_mask": torch.tensor([0, 0, 1, 1, 0]).bool()}
     batch = plain(LLMDataCollator(0, padding_side="right")([sample, [9, 9, 9]]))
     assert batch["input_ids"] == [[5, 6, 0], [9, 9, 9]]
     assert batch["labels"] == [[-100, 6, -100], [-100, 9, 9]]

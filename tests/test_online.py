@@ -12,6 +12,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizer_kit import lay
+from tokenizer_kit import texts as kit_texts
 from torch.utils.data import DataLoader
 
 from tasks.pack.sequences import concat
@@ -405,6 +407,20 @@ def test_ids_beyond_int32_are_refused() -> None:
 
     with pytest.raises(ValueError, match="ids 0 to 2147483648; they must fit int32"):
         LMTextDataset(["a"], Wide(), 1)
+
+
+def test_our_own_tokenizer_gives_the_ids_of_the_pipeline(tmp_path: Path) -> None:
+    """Shards of the same texts would hold this very stream, and these windows."""
+    tokenizer, rows = lay(tmp_path), kit_texts(60)
+    dataset = LMTextDataset(rows, tokenizer, 64, min_length=2)
+    ids, lengths = tokenizer.encode_batch(rows)
+    documents = np.split(ids, np.cumsum(lengths)[:-1])
+    stream = [token for document in documents for token in [*document.tolist(), tokenizer.eos_id]]
+    assert dataset.tokens == len(stream) and dataset.documents == len(rows)
+    assert [one["input_ids"].tolist() for one in dataset] == [
+        stream[start : min(start + 65, len(stream))][:-1] for start in range(0, len(stream) - 1, 64)
+    ]
+    assert pad_id(tokenizer) == 3 and unknown_id(tokenizer) == 0 and vocabulary_size(tokenizer) == 500
 
 
 def test_sentencepiece_goes_as_it_is(tmp_path: Path) -> None:

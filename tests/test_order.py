@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.artifacts.schedule import Schedule, Shard, Split, lay_stages
-from training.order import Order, domain, permute, source_key
+from training.order import Order, Shuffle, domain, permute, source_key
 
 
 def permuted(size: int, indices: np.ndarray, key: int = 1) -> np.ndarray:
@@ -123,3 +124,50 @@ def test_positions_out_of_range_are_refused() -> None:
         with pytest.raises(ValueError, match="must lie in"):
             order.at(np.array([position]))
     assert order.at(np.array([2**61])).epoch[0] == 2**61 // 5
+
+
+def in_shards(counts: list[int], seed: int = 3) -> Schedule:
+    whole = schedule({"a": sum(counts)}, [(0, {"a": 1})], seed=seed)
+    shards = tuple(Shard(f"shard_{n:05d}", count, 8 * count) for n, count in enumerate(counts))
+    split = Split("0" * 64, sum(counts), 8 * sum(counts), shards)
+    return replace(whole, sources={"a": {"train": split}})
+
+
+@pytest.mark.parametrize("buffer", [1, 7, 16, 1000])
+@pytest.mark.parametrize("counts", [[7, 5, 5], [100, 1, 30, 64], [50]])
+def test_shards_and_buffer_read_every_sequence_once_an_epoch(counts: list[int], buffer: int) -> None:
+    order, size = Order(in_shards(counts), Shuffle("shards", buffer)), sum(counts)
+    epochs = [order.at(np.arange(size) + size * epoch).sequence for epoch in range(6)]
+    assert all(np.array_equal(np.sort(one), np.arange(size)) for one in epochs)
+    assert len({tuple(one) for one in epochs}) > (1 if max(len(counts), buffer) > 1 else 0)
+    assert all(order.at(np.array([n])).sequence[0] == epochs[n // size][n % size] for n in range(0, 3 * size, 5))
+    other = Order(in_shards(counts, seed=4), Shuffle("shards", buffer))
+    assert (size < 20 or buffer == 1) or not np.array_equal(other.at(np.arange(size)).sequence, epochs[0])
+
+
+def test_shards_and_buffer_read_shard_after_shard_and_never_far_ahead() -> None:
+    """What cold storage is asked for: at any time a buffer's worth, which lies in few shards."""
+    counts, buffer = [400, 300, 500, 350], 100
+    order = Order(in_shards(counts), Shuffle("shards", buffer))
+    ends = np.cumsum(counts)
+    sequence = order.at(np.arange(sum(counts))).sequence
+    shards = np.searchsorted(ends, sequence, side="right")
+    for window in range(0, sum(counts), buffer):
+        assert len(np.unique(shards[window : window + buffer])) <= 2
+    inside = sequence[:buffer]
+    assert inside.max() - inside.min() < buffer and not np.array_equal(np.sort(inside), inside)
+    assert len({tuple(np.unique(order.at(np.arange(100) + 1550 * epoch).sequence // 100)) for epoch in range(8)}) > 1
+
+
+def test_without_shuffling_sequences_come_as_they_lie() -> None:
+    order = Order(schedule({"a": 5, "b": 9}, [(0, {"a": 1, "b": 1})]), Shuffle("none"))
+    rows = read(order, 0, 40)
+    assert [index for source, _, index in rows if source == "a"] == [n % 5 for n in range(20)]
+    assert [index for source, _, index in rows if source == "b"] == [n % 9 for n in range(20)]
+
+
+def test_a_shuffle_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="shuffle is 'local'; it must be 'global', 'shards' or 'none'"):
+        Shuffle("local")
+    with pytest.raises(ValueError, match="buffer of 0 sequences; give it 1,024 or more"):
+        Shuffle("shards")

@@ -145,7 +145,7 @@ class LLMDataCollator:
 
 def _array(value: Any) -> np.ndarray:
     array = np.asarray(value)
-    if array.size and not np.issubdtype(array.dtype, np.integer):
+    if array.size and array.dtype != np.bool_ and not np.issubdtype(array.dtype, np.integer):
         raise ValueError(f"a sample holds {array.dtype} of shape {array.shape}, not ids; tokenize it first")
     return array.astype(np.int64)
 

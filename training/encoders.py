@@ -23,16 +23,16 @@ PLAIN: tuple[dict[str, bool], ...] = (
 
 def encoder(tokenizer: Any) -> Encode:
     """A function text -> int64 ids [n]. Raises TypeError for an object that cannot encode or gives no ids."""
-    name = next((name for name in ("encode_ordinary", "encode", "__call__") if _has(tokenizer, name)), None)
+    name = next(
+        (name for name in ("encode_ordinary", "encode", "__call__", "encode_batch") if _has(tokenizer, name)), None
+    )
     if name is None:
         raise TypeError(f"{type(tokenizer).__name__} has neither encode nor __call__; pass a tokenizer")
     call = getattr(tokenizer, name)
+    if name == "encode_batch":  # of this house: texts -> (ids of all, ids of each)
+        return lambda text: _ids(call([text])[0], tokenizer)
     keywords = _accepted(call)
-
-    def encode(text: str) -> np.ndarray:
-        return _ids(call(text, **keywords), tokenizer)
-
-    return encode
+    return lambda text: _ids(call(text, **keywords), tokenizer)
 
 
 def end_id(tokenizer: Any, given: int | None = None) -> int:

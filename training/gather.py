@@ -83,6 +83,12 @@ class MappedShards:
         first, starts, stops, _, _, _ = self._places[:, shards]
         start = self._words[starts + 8 * places]
         lengths = self._words[stops + 8 * places] - start
+        if len(lengths) and not 1 <= lengths.min() <= lengths.max() <= self.width:
+            at = int(np.flatnonzero((lengths < 1) | (lengths > self.width))[0])
+            raise ShardError(
+                f"{self.paths[shards[at]]}.stops.npy: sequence {places[at]} has {lengths[at]} ids, the mixture allows "
+                f"1 to {self.width}; fetch the pin again"
+            )
         short = np.flatnonzero(lengths < self.width).tolist()
         begins = self._begins(shards, start, lengths) if documents else (None, None)
         return Block(first + start, lengths.astype(np.int32), short, *begins)
