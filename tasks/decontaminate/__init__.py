@@ -193,6 +193,7 @@ STEP = Step(
             "tasks.decontaminate.matches:match",
             reads=("normalize/text",),
             shapes=_INDEX,
+            versions=("unicodedata",),
             plan=plan_matches,
         ),
         Folder(
@@ -200,6 +201,7 @@ STEP = Step(
             "tasks.decontaminate.boilerplate:count",
             reads=("decontaminate/matches", "dedup/verdicts"),
             shapes=("boilerplate_documents_min", "leak_share_min"),
+            versions=("unicodedata",),
             plan=the_whole,
         ),
         Folder(
@@ -213,6 +215,7 @@ STEP = Step(
                 BOILERPLATE,
             ),
             shapes=("policy",),
+            versions=("unicodedata",),
             plan=plan_judged,
         ),
         Folder(
@@ -220,6 +223,7 @@ STEP = Step(
             "tasks.decontaminate.cuts:cut",
             reads=("normalize/text", "decontaminate/matches", "decontaminate/verdicts", BOILERPLATE),
             shapes=("margin_characters",),
+            versions=("unicodedata",),
             plan=plan_judged,
         ),
         Folder(
@@ -227,6 +231,7 @@ STEP = Step(
             "tasks.decontaminate.certificate:certify",
             reads=("decontaminate/matches", "decontaminate/verdicts", BOILERPLATE),
             shapes=(*_INDEX, "boilerplate_documents_min", "leak_share_min", "policy", "margin_characters"),
+            versions=("unicodedata",),
             plan=plan_certificate,
             place="certificate",
         ),

@@ -218,6 +218,7 @@ STEP = Step(
             "tasks.dedup.sketches:sketch",
             reads=("normalize/text",),
             shapes=(*_SHINGLES, "permutations", "seed"),
+            versions=("unicodedata",),
         ),
         Folder(
             "verdicts",
@@ -232,6 +233,7 @@ STEP = Step(
                 "bucket_survivors_max",
                 "pair_similarity_min",
             ),
+            versions=("unicodedata",),
             plan=the_whole,
             spread=True,
             also=("pairs", "cuts"),
