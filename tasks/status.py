@@ -23,8 +23,8 @@ FROM_SOURCES = ("sources",)
 
 @dataclass(frozen=True)
 class Status:
-    """why: one sentence a cause. make, carry: folder -> units, at least and at most. bytes, content, fingerprint: of what
-    stands, None where nothing does.
+    """why: one sentence a cause. make, carry: folder -> units, at least and at most. bytes, content, fingerprint: of
+    what stands, None where nothing does.
     """
 
     step: str
