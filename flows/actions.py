@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.markup import escape
+
 from flows import show
 from flows.guard import guard
 from tasks.project import Project
@@ -117,6 +119,25 @@ def fetch(asked: Asked, pin: str) -> None:
     show.as_json({"pin": folder}) if asked.json else show.line(
         f"pin {folder.relative_to(asked.root)} lies there, verified"
     )
+
+
+def what_if(asked: Asked, limits: list[str]) -> None:
+    from audit.what_if import what_if as answer_to
+
+    answer = answer_to(Project(asked.root), limits)
+    if asked.json:
+        return show.as_json(answer)
+    rows = [
+        (move.source, move.language, f"{move.before} > {move.after}", f"{move.documents:,}", f"{move.characters:,}")
+        for move in answer.moves
+    ]
+    columns = ("source", "language", "verdict", "documents", "characters")
+    show.table("; ".join(answer.changed), columns, rows, right=("documents", "characters"))
+    for one in answer.examples:
+        place = f"{one.part} row {one.row}, {one.before} > {one.after}, {one.rule} {one.value:g} (limit {one.limit:g})"
+        show.line(f"{escape(place)}: {escape(' '.join(one.text.split()))}")
+    moved = sum(move.documents for move in answer.moves)
+    return show.line(f"{moved:,} of {answer.documents:,} documents would change sides; nothing was built")
 
 
 def unlock(asked: Asked) -> None:
