@@ -5,7 +5,7 @@ BIN := $(CURDIR)/$(VENV)/bin
 export PATH := $(BIN):$(PATH)
 SOURCES := flows tasks training audit
 
-.PHONY: demo test test-long test-gpu check bench install kill-demo clean help
+.PHONY: demo test test-long test-gpu check bench bench-text install kill-demo clean help
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -37,6 +37,9 @@ check: install ## formatting, lint, types and who may import whom
 
 bench: install ## speeds as ratios against peers or limits, one JSON line each
 	python -m benchmarks
+
+bench-text: install ## normalizing, signals and thresholds; GRISTMILL_PEERS names an environment with benchmarks/requirements.txt
+	python -m benchmarks text
 
 kill-demo: install ## ten kill -9 at random moments of a build of ./demo's recipe, then one run to the end
 	python -m tests.kill_demo
