@@ -5,7 +5,7 @@ BIN := $(CURDIR)/$(VENV)/bin
 export PATH := $(BIN):$(PATH)
 SOURCES := flows tasks training audit
 
-.PHONY: help install demo test test-long test-gpu check lock bench kill-demo clean
+.PHONY: help install demo test test-long test-gpu check lock bench bench-text bench-loader kill-demo clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -41,6 +41,9 @@ lock: install ## build samples/ here, refresh dvc.lock and reports/, and say the
 
 bench: install ## speeds as ratios against peers or limits, one JSON line each
 	python -m benchmarks
+
+bench-text: install ## normalizing, signals and thresholds; GRISTMILL_PEERS names an environment with benchmarks/requirements.txt
+	python -m benchmarks text
 
 kill-demo: install ## ten kill -9 at random moments of a build of ./demo's recipe, then one run to the end
 	python -m tests.kill_demo

@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rich.markup import escape
+
 from flows import show
 from flows.asked import Asked
 from flows.guard import guard
@@ -120,8 +122,6 @@ def fetch(asked: Asked, pin: str) -> None:
 
 
 def inspect(asked: Asked, pin: str, batches: int, samples: int, picture: Path | None) -> None:
-    from rich.markup import escape
-
     from flows.inspection import inspect as look
     from tasks.errors import InvariantError
 
@@ -158,6 +158,25 @@ def trace(asked: Asked, pin: str, step: int) -> None:
         for one in found for document in one.documents
     ]  # fmt: skip
     return show.table(f"Step {step} of {size} sequences", ("position", "sequence", "document", "record", "ids"), rows)
+
+
+def what_if(asked: Asked, limits: list[str]) -> None:
+    from audit.what_if import what_if as answer_to
+
+    answer = answer_to(Project(asked.root), limits)
+    if asked.json:
+        return show.as_json(answer)
+    rows = [
+        (move.source, move.language, f"{move.before} > {move.after}", f"{move.documents:,}", f"{move.characters:,}")
+        for move in answer.moves
+    ]
+    columns = ("source", "language", "verdict", "documents", "characters")
+    show.table("; ".join(answer.changed), columns, rows, right=("documents", "characters"))
+    for one in answer.examples:
+        place = f"{one.part} row {one.row}, {one.before} > {one.after}, {one.rule} {one.value:g} (limit {one.limit:g})"
+        show.line(f"{escape(place)}: {escape(' '.join(one.text.split()))}")
+    moved = sum(move.documents for move in answer.moves)
+    return show.line(f"{moved:,} of {answer.documents:,} documents would change sides; nothing was built")
 
 
 def unlock(asked: Asked) -> None:

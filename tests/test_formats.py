@@ -288,7 +288,19 @@ def test_the_fast_lines_are_the_plain_ones():
         {"b": "", "a": -(2**63), "c": False, "d": None},
     ]
     batch = pa.RecordBatch.from_pylist(rows)
-    assert lines_of(batch) == b"".join(map(json_line, rows))
+    assert lines_of(batch) == b"".join(json_line(row, ()) for row in rows)
+
+
+def test_an_image_beside_the_text_costs_no_document():
+    image = {"image": [{"bytes": b"\x89PNG\xff", "path": "a.png"}], "raw": pa.array([b"\xff"], pa.binary())}
+    data = table_bytes(pa.table({"text": ["caption"], **image}), "parquet")
+    it = opened(pa.BufferReader(data), "parquet", "a file")
+    fields = read_fields(next(records(it.stream, it.records, "s", LIMIT)).raw, it.records, "web")
+    held = json.loads(fields.metadata)
+    assert fields.text == "caption" and held["image"]["bytes"]["bytes"] == 5 and held["raw"]["bytes"] == 1
+    assert read(table_bytes(pa.table({"text": image["raw"]}), "parquet"), "parquet") == [
+        ("encoding", "field text holds 1 bytes that are not UTF-8")
+    ]
 
 
 def test_a_map_is_an_object_and_columns_have_names_of_their_own():
@@ -383,7 +395,8 @@ def warc(*payloads, kind="response", content="text/html; charset=utf-8", status=
         http = f"HTTP/1.1 {status}\r\nContent-Type: {content}\r\n\r\n".encode() + payload
         head = (
             f"WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: http://a.b/{number}\r\n"
-            f"WARC-Date: 2020-01-02T03:04:05Z\r\nWARC-Record-ID: <urn:uuid:{number}>\r\nContent-Type: application/http; msgtype=response\r\n"
+            f"WARC-Date: 2020-01-02T03:04:05Z\r\nWARC-Record-ID: <urn:uuid:{number}>\r\n"
+            f"Content-Type: application/http; msgtype=response\r\n"
             f"Content-Length: {len(http)}\r\n\r\n"
         )
         whole += head.encode() + http + b"\r\n\r\n"

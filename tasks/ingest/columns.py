@@ -1,13 +1,15 @@
 """Rows of Parquet and Arrow files as lines of canonical JSON (sorted keys, no spaces).
 
 In: an open file. Out: a batch of rows a block. Columns of text may be string, large_string, string_view, dictionary or
-binary; bytes that are no UTF-8 go into the line as they are, so that the record is rejected for its encoding like any
-other. NaN and infinities become null, times ISO 8601, decimals and intervals text, a map the object of its keys.
+binary. Where a string is no UTF-8, its bytes go into the line as they are, so that the record is rejected for its
+encoding like any other; where a binary value is none (an image), {"bytes": n, "sha256": hex} stands for it. NaN and
+infinities become null, times ISO 8601, decimals and intervals text, a map the object of its keys.
 """
 
 from __future__ import annotations
 
 import datetime
+import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator
@@ -15,7 +17,6 @@ from typing import Any
 
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 BATCH_BYTES = 8 << 20
@@ -39,8 +40,13 @@ def parquet_lines(file: pa.NativeFile) -> Iterator[bytes]:
 
 
 def arrow_lines(file: pa.NativeFile, head: bytes) -> Iterator[bytes]:
-    """The rows of an Arrow IPC file (Feather) or, where it does not begin with ARROW1, of an IPC stream."""
+    """The rows of an Arrow IPC file (Feather) or, where it does not begin with ARROW1, of an IPC stream.
+
+    Arrow trusts the offsets that such a file holds, so each batch is validated before it is read.
+    """
     for batch in _batches(file, head):
+        for column in batch.columns:
+            _as_binary(column).validate(full=True)
         rows = max(1, min(4096, batch.num_rows * BATCH_BYTES // max(1, batch.nbytes)))
         for start in range(0, batch.num_rows, rows):
             yield lines_of(batch.slice(start, rows))
@@ -53,11 +59,17 @@ def lines_of(batch: pa.RecordBatch) -> bytes:
         raise ValueError(f"two columns have one name: {', '.join(sorted(names))}"[:200])
     simple = all(_is_simple(column.type) for column in batch.columns)
     rows = _listed(batch)
-    return b"".join(map(_simple_line, rows) if simple else map(json_line, rows))
+    if simple:
+        return b"".join(map(_simple_line, rows))
+    texts = [name for name, kind in zip(names, batch.schema.types, strict=True) if _is_text(kind)]
+    return b"".join(json_line(row, texts) for row in rows)
 
 
-def json_line(row: dict[str, Any]) -> bytes:
-    """A row as canonical JSON and a line feed."""
+def json_line(row: dict[str, Any], texts: Iterable[str]) -> bytes:
+    """A row as canonical JSON and a line feed; texts: the columns whose bytes are text, whatever they hold."""
+    for name in texts:
+        if isinstance(row[name], bytes):
+            row[name] = row[name].decode("utf-8", "surrogateescape")
     return json_text(_plain(row))
 
 
@@ -72,7 +84,7 @@ def _simple_line(row: dict[str, Any]) -> bytes:
     try:
         return orjson.dumps(row, option=_SORTED)
     except TypeError:
-        return json_line(row)
+        return json_line(row, row)
 
 
 def _is_simple(kind: pa.DataType) -> bool:
@@ -89,21 +101,24 @@ def _batches(file: pa.NativeFile, head: bytes) -> Iterable[pa.RecordBatch]:
         yield reader.get_batch(number)
 
 
+def _as_binary(column: pa.Array) -> pa.Array:
+    """A column of text as binary, without a copy: whether it is UTF-8 is asked record by record."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return pa.DictionaryArray.from_arrays(column.indices, _as_binary(column.dictionary))
+    for text, binary in ((pa.string(), pa.binary()), (pa.large_string(), pa.large_binary())):
+        if kind == text:
+            return column.view(binary)
+    return column.view(pa.binary_view()) if pa.types.is_string_view(kind) else column
+
+
 def _listed(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     """The rows of a batch. A column of text may hold bytes that are no UTF-8: then all text is taken as bytes."""
     try:
         return list(batch.to_pylist())
     except UnicodeDecodeError:
-        columns = [_as_bytes(column) for column in batch.columns]
+        columns = [_as_binary(column) for column in batch.columns]
         return list(pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist())
-
-
-def _as_bytes(column: pa.Array) -> pa.Array:
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        return _as_bytes(pc.take(column.dictionary, column.indices))
-    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    return column.cast(pa.large_binary()) if text else column
 
 
 def _plain(value: Any) -> Any:
@@ -114,11 +129,24 @@ def _plain(value: Any) -> Any:
         return _pairs(value) if _is_map(value) else [_plain(item) for item in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, bytes):  # bytes that are no UTF-8 come out of json_text as they went in
-        return value.decode("utf-8", "surrogateescape")
+    if isinstance(value, bytes):
+        return _of_bytes(value)
     if value is None or isinstance(value, (str, int, bool)):
         return value
     return value.isoformat() if isinstance(value, (datetime.date, datetime.time)) else str(value)
+
+
+def _of_bytes(value: bytes) -> Any:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"bytes": len(value), "sha256": hashlib.sha256(value).hexdigest()}
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _is_map(value: Any) -> bool:

@@ -62,7 +62,7 @@ def _page(raw: bytes, form: str, how: How) -> Page:
 
 
 def _of_page(page: Page) -> Fields:
-    metadata = canonical(dict(page.facts)) if page.facts else None
+    metadata = canonical(dict(page.facts), True) if page.facts else None
     return Fields(page.text, url=page.url, created=page.created, metadata=metadata, shape=page.shape)
 
 
@@ -83,15 +83,20 @@ def _of_record(record: Any, form: str, kind: str, how: How, exact: bool = False)
     if not isinstance(record, dict) and (not isinstance(record, list) or by_name):
         raise Reject("type", f"the record is {kind_of(record)}, not an object")
     found = mapped(record, how.fields) if by_name and isinstance(record, dict) else recognised(record, kind)
-    known, others = _known(record, how) if isinstance(record, dict) else ({}, {})
-    for name in found.used:
-        others = without(others, name) if by_name else {key: others[key] for key in others if key != name}
-    others |= found.more
-    if not exact and (largest_float(others) or 0.0) >= EXACT:
+    known: dict[str, Any] = {}
+    others: dict[str, Any] = {}
+    if isinstance(record, dict) and how.fields:
+        known, others = _mapped_facts(record, found, how)
+    elif isinstance(record, dict):
+        known = {name: record[name] for name in ("url", "created") if isinstance(record.get(name), str)}
+        others = {name: value for name, value in record.items() if name not in found.used and name not in known}
+    others.update(found.more)
+    if not others:
+        return _made(found, None, known)
+    most = largest_float(others)
+    if not exact and most is not None and most >= EXACT:
         return None
-    language = known.pop("language", None)
-    metadata = others | ({"language": language} if language else {})
-    return _made(found, canonical(metadata) if metadata else None, known)
+    return _made(found, canonical(others, most is None), known)
 
 
 def _made(found: Found, metadata: str | None, known: dict[str, Any]) -> Fields:
@@ -101,12 +106,15 @@ def _made(found: Found, metadata: str | None, known: dict[str, Any]) -> Fields:
     return Fields(text, found.messages, offsets, metadata=metadata, shape=found.shape, **known)
 
 
-def _known(record: dict[str, Any], how: How) -> tuple[dict[str, str], dict[str, Any]]:
-    """url, created and language, and the record without them."""
+def _mapped_facts(record: dict[str, Any], found: Found, how: How) -> tuple[dict[str, str], dict[str, Any]]:
+    """url and created, and the record without them and its text, with the mapped language by that name."""
     known, others = {}, record
     for name in ("url", "created", "language"):
         path = how.fields.get(name)
         value = fact(record, path) if path else record.get(name) if name != "language" else None
         if isinstance(value, str):
             known[name], others = value, without(others, path or name)
-    return known, dict(others)
+    for path in found.used:
+        others = without(others, path)
+    language = known.pop("language", None)
+    return known, {**others, **({"language": language} if language else {})}

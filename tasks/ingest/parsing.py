@@ -57,10 +57,10 @@ def decoded(raw: bytes) -> str:
         raise Reject("encoding", f"byte {error.start} (0x{byte:02x}) is not UTF-8: {error.reason}") from None
 
 
-def canonical(value: dict[str, Any]) -> str:
+def canonical(value: dict[str, Any], without_floats: bool) -> str:
     """JSON with sorted keys and no spaces: the bytes of json, made by orjson where there are no floats."""
     try:
-        if largest_float(value) is None:
+        if without_floats:
             return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
     except (TypeError, RecursionError):
         pass
@@ -74,10 +74,12 @@ def largest_float(value: Any) -> float | None:
     """The largest absolute value of the floats in `value`, None where there is none."""
     if isinstance(value, float):
         return abs(value)
-    if not value or not isinstance(value, (dict, list)):
-        return None
-    found = [largest_float(item) for item in (value.values() if isinstance(value, dict) else value)]
-    return max((number for number in found if number is not None), default=None)
+    most = None
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        if isinstance(item, (float, dict, list)):
+            inner = largest_float(item)
+            most = inner if most is None or (inner is not None and inner > most) else most
+    return most
 
 
 def _refuse_surrogates(value: Any) -> None:

@@ -54,21 +54,17 @@ class Span(NamedTuple):
     number: int
 
 
-def _columns(schema: pa.Schema) -> dict[str, list[Any]]:
-    return {name: [] for name in schema.names}
-
-
 @dataclass
 class Reading:
-    """The rows of a part as columns, and what was counted."""
+    """The rows of a part, and what was counted."""
 
     source: str
     kind: str
     how: How
     limits: Limits
-    documents: dict[str, list[Any]] = field(default_factory=lambda: _columns(DOCUMENTS))
-    places: dict[str, list[Any]] = field(default_factory=lambda: _columns(PLACES))
-    rejects: dict[str, list[Any]] = field(default_factory=lambda: _columns(REJECTS))
+    documents: list[tuple[Any, ...]] = field(default_factory=list)
+    places: list[tuple[Any, ...]] = field(default_factory=list)
+    rejects: list[tuple[Any, ...]] = field(default_factory=list)
     counted: Counter[str] = field(default_factory=Counter)
 
     def add(self, file: str, it: Opened, record: Record) -> None:
@@ -84,24 +80,28 @@ class Reading:
             self.counted[f"skipped|reason={skip.reason}"] += 1
         except Reject as reject:
             head = (record.raw or record.head)[: 4 * SAMPLE].decode("utf-8", "replace")[:SAMPLE]
-            _row(self.rejects, (*place, reject.reason, reject.detail, head))
+            self.rejects.append((*place, reject.reason, reject.detail, head))
 
     def _add(self, place: tuple[Any, ...], record: Record, fields: Fields) -> None:
-        *others, shape = fields[1:]
         most = self.limits.pieces.get(self.kind)
-        texts = [fields.text] if most is None or fields.messages is not None else pieces(fields.text, most)
+        if most is None or fields.messages is not None or len(fields.text) <= most:
+            self.documents.append((record.id, self.source, self.kind, *fields[:-1]))
+            self.places.append((*place, 0))
+            self.counted[f"documents|shape={fields.shape}"] += 1
+            return
+        texts = pieces(fields.text, most)
         for number, text in enumerate(texts):
-            name = record.id if len(texts) == 1 else record.piece_id(number)
-            _row(self.documents, (name, self.source, self.kind, text, *others))
-            _row(self.places, (*place, number))
-        self.counted["records_cut"] += len(texts) > 1
-        self.counted["pieces"] += len(texts) if len(texts) > 1 else 0
-        self.counted[f"documents|shape={shape}"] += len(texts)
+            self.documents.append((record.piece_id(number), self.source, self.kind, text, *fields[1:-1]))
+            self.places.append((*place, number))
+        self.counted["records_cut"] += 1
+        self.counted["pieces"] += len(texts)
+        self.counted[f"documents|shape={fields.shape}"] += len(texts)
 
 
-def _row(columns: dict[str, list[Any]], row: tuple[Any, ...]) -> None:
-    for values, value in zip(columns.values(), row, strict=True):
-        values.append(value)
+def _table(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
+    columns = zip(*rows, strict=True) if rows else ((),) * len(schema)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 _AROUND: dict[tuple[str, str], tuple[pa.Table, pa.Table]] = {}
@@ -121,7 +121,7 @@ def limits_of(params: IngestParams) -> Limits:
 def read_documents(reads: Reads, limits: Limits) -> tuple[pa.Table, dict[str, int]]:
     """A part's documents and its counts. Raises SourceError for what is damaged or changed."""
     reading = _read(reads, limits)
-    return pa.table(reading.documents, DOCUMENTS), reading.counted
+    return _table(reading.documents, DOCUMENTS), reading.counted
 
 
 def read_around(reads: Reads, limits: Limits) -> tuple[pa.Table, pa.Table]:
@@ -143,7 +143,7 @@ def _remember(name: tuple[str, str], around: tuple[pa.Table, pa.Table]) -> None:
 
 def _name(reads: Reads, limits: Limits) -> tuple[str, str]:
     whole = hashlib.sha256(reads.path("spans").read_bytes())
-    whole.update(canonical(dict(reads.spec)))
+    whole.update(canonical([reads.spec.get(name) for name in ("source", "kind", "form", "digest", "how")]))
     return whole.hexdigest(), canonical([limits.record, dict(limits.pieces)]).decode()
 
 
@@ -155,7 +155,7 @@ def _read(reads: Reads, limits: Limits) -> Reading:
     if fold(units) != spec["digest"]:
         first = plan["spans"][0][0]
         raise SourceError(f"source {spec['source']} changed while it was read, at or after {first}", "build again")
-    _remember(_name(reads, limits), (pa.table(reading.places, PLACES), pa.table(reading.rejects, REJECTS)))
+    _remember(_name(reads, limits), (_table(reading.places, PLACES), _table(reading.rejects, REJECTS)))
     return reading
 
 

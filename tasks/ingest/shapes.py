@@ -64,6 +64,8 @@ def text_of(value: Any, name: str) -> str:
         return value
     if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
         return BETWEEN.join(value)
+    if isinstance(value, dict) and value.keys() == {"bytes", "sha256"}:
+        raise Reject("encoding", f"field {name} holds {value['bytes']} bytes that are not UTF-8")
     raise Reject("type", f"field {name} is {kind_of(value)}, not text")
 
 

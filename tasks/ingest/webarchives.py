@@ -13,6 +13,7 @@ FastWARC is faster and wants files that it can seek in, which unpacked streams a
 from __future__ import annotations
 
 import base64
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -37,8 +38,9 @@ def archive_lines(stream: Iterator[bytes], limit: int) -> Iterator[bytes]:
             yield json_text(_facts(record, number, limit))
         if records.err_count:
             raise ValueError(f"{records.err_count} of its records are not as long as their headers say")
-    except ArchiveLoadFailed as error:
-        raise ValueError(f"after {number + 1} records: {' '.join(str(error).split())}") from error
+    except (ArchiveLoadFailed, AttributeError, EOFError, IndexError, KeyError, TypeError, zlib.error) as error:
+        said = f"{type(error).__name__}: {' '.join(str(error).split())}"  # warcio takes headers for whole
+        raise ValueError(f"after {number + 1} records: {said}") from error
     if number < 0:
         raise ValueError("it holds no record")
 
@@ -71,7 +73,7 @@ def _content(record: Any, limit: int) -> dict[str, Any]:
         return facts
     try:
         payload = _read(record.content_stream(), limit)
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, zlib.error) as error:
         return facts | {"broken": " ".join(str(error).split())[:200] or type(error).__name__}
     if payload is None:
         return facts | {"large": limit}
