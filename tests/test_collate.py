@@ -64,6 +64,7 @@ def test_padding_that_a_sample_brings_is_taken_off() -> None:
         LLMDataCollator(0)([[1], {"input_ids": [1, 2, 3], "attention_mask": [1, 0, 1]}])
 
 
+@pytest.mark.filterwarnings("ignore:a batch of")
 def test_a_sample_of_nothing_is_a_row_of_padding() -> None:
     for nothing in ([], {"input_ids": [7, 7], "attention_mask": [0, 0]}):
         for labels in ("model", "shifted"):
@@ -72,6 +73,7 @@ def test_a_sample_of_nothing_is_a_row_of_padding() -> None:
     assert plain(LLMDataCollator(PAD)([[]]))["input_ids"] == [[PAD]]
 
 
+@pytest.mark.filterwarnings("ignore:a batch of")
 @pytest.mark.parametrize(
     ("length", "options", "width"),
     [
@@ -108,6 +110,17 @@ def test_cutting_is_counted_and_told_once() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:a sample of")
+def test_a_batch_without_labels_is_told_once() -> None:
+    """Failure 30: cutting took all answers away, and a mean over no target is NaN."""
+    chat = {"input_ids": [1, 8, 9, 2], "labels": [-100, -100, 9, 2]}
+    collate = LLMDataCollator(PAD, max_length=2)
+    with pytest.warns(UserWarning, match="a batch of 2 samples has no label"):
+        assert (collate([chat, chat])["labels"] == -100).all()
+    collate([chat])
+    LLMDataCollator(PAD)([chat])
+
+
+@pytest.mark.filterwarnings("ignore:a sample of")
 def test_keeping_the_end_lets_the_cut_document_begin_anew() -> None:
     collate = LLMDataCollator(PAD, max_length=3, keep="end")
     packed = {"input_ids": [1, 2, 3, 4, 5], "position_ids": [0, 1, 2, 3, 0]}
@@ -117,7 +130,7 @@ def test_keeping_the_end_lets_the_cut_document_begin_anew() -> None:
     assert plain(LLMDataCollator(PAD, max_length=3)([packed]))["position_ids"] == [[0, 1, 2]]
 
 
-@pytest.mark.filterwarnings("ignore:a sample of")
+@pytest.mark.filterwarnings("ignore:a sample of", "ignore:a batch of")
 def test_a_cut_sample_keeps_the_target_that_follows_it() -> None:
     assert plain(LLMDataCollator(PAD, labels="shifted", max_length=2)([[1, 2, 3]]))["labels"] == [[2, 3]]
 
@@ -176,6 +189,7 @@ def test_samples_that_cannot_be_collated_are_named(samples: list, said: str) -> 
         LLMDataCollator(PAD)(samples)
 
 
+@pytest.mark.filterwarnings("ignore:a batch of")
 @given(
     samples=st.lists(st.lists(st.integers(0, 50), max_size=40), min_size=1, max_size=6),
     side=st.sampled_from(["left", "right"]),

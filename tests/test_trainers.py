@@ -319,3 +319,35 @@ def test_trl_trains_on_chats_with_loss_on_answers_only(tmp_path: Path, column: s
     ours = [{"input_ids": ids, "labels": own} for (ids, _), own in zip(rows, labels, strict=True)]
     collate = LLMDataCollator(6, padding_side="right")
     assert losses == pytest.approx(own_losses(llama(), [collate(ours[at : at + 4]) for at in (0, 4, 8)], 0.1), abs=1e-4)
+
+
+CHAT = (
+    "{% for message in messages %}{% if message.role == 'assistant' %}{% generation %}{{ message.content }} </s>"
+    "{% endgeneration %}{% else %}{{ message.content }} {% endif %}{% endfor %}"
+)
+
+
+@pytest.mark.long
+@foreign
+def test_trl_tokenizes_messages_and_trains_on_answers_only(tmp_path: Path) -> None:
+    """Chats as ingest keeps them (role and content), with TRL's own assistant_only_loss."""
+    trl, datasets, transformers = needed("trl"), needed("datasets"), needed("transformers")
+    _, tokenizer = fast_tokenizer(transformers)
+    tokenizer.chat_template, tokenizer.model_max_length = CHAT, 64
+    answers = ["the corn", "corn corn corn", "grinds", "the miller grinds"]
+    rows = [
+        {"messages": [{"role": "user", "content": "the miller"}, {"role": "assistant", "content": answer}]}
+        for answer in answers
+    ]
+    arguments = trl.SFTConfig(
+        output_dir=str(tmp_path), max_steps=1, per_device_train_batch_size=4, report_to=[], use_cpu=True, bf16=False,
+        logging_steps=1, save_strategy="no", disable_tqdm=True, max_length=32, assistant_only_loss=True,
+    )  # fmt: skip
+    trainer = trl.SFTTrainer(
+        model=llama(), args=arguments, train_dataset=datasets.Dataset.from_list(rows), processing_class=tokenizer
+    )
+    batch = next(iter(trainer.get_train_dataloader()))
+    kept = sorted(row[row != IGNORED].tolist() for row in batch["labels"])
+    assert kept == [[0, 1, 2, 5], [0, 3, 5], [2, 5], [3, 3, 3, 5]]
+    trainer.train()
+    assert [line["loss"] > 0 for line in trainer.state.log_history if "loss" in line] == [True]

@@ -38,7 +38,8 @@ class LLMDataCollator:
     multiple of it; with neither, the longest sample's. first_position: of a sample's first id (2 for the RoBERTa
     family, whose positions follow its pad id).
 
-    Counts `samples_cut` and `tokens_cut` in its own process and warns at the first. Raises ValueError for a pad id
+    Counts `samples_cut` and `tokens_cut` in its own process, and warns at the first of them and at the first batch
+    without any label. Raises ValueError for a pad id
     of None or -1, contradicting widths, samples out of step, and those longer than all buckets.
     """
 
@@ -65,6 +66,7 @@ class LLMDataCollator:
         self.max_length, self.multiple_of = max_length, multiple_of
         self.buckets = _widths(buckets, multiple_of, max_length)
         self.samples_cut = self.tokens_cut = 0
+        self._told_of_no_labels = False
 
     def __call__(self, samples: Sequence[Any]) -> dict[str, Tensor]:
         """input_ids, labels (-100 where no loss), attention_mask (1 for an id, 0 for padding) and position_ids,
@@ -77,6 +79,13 @@ class LLMDataCollator:
         if not samples:
             raise ValueError("a batch of no samples cannot be collated; see the sampler")
         rows = [self._cut(number, self._row(number, sample)) for number, sample in enumerate(samples)]
+        if not self._told_of_no_labels and all((row["labels"] == IGNORED).all() for row in rows):
+            warnings.warn(
+                f"a batch of {len(rows)} samples has no label, so the mean of its loss is NaN; see max_length and the "
+                f"samples' labels (told once)",
+                stacklevel=2,
+            )
+            self._told_of_no_labels = True
         width = self.width(max(1, *(len(row["input_ids"]) for row in rows)))
         filled = {"input_ids": self.pad_id, "labels": IGNORED, "attention_mask": 0, "position_ids": self.first + 1}
         return {name: self._padded([row[name] for row in rows], width, value) for name, value in filled.items()}

@@ -98,8 +98,11 @@ class PackedDataset:
     def __getitems__(self, positions: Sequence[int] | np.ndarray) -> Rows:
         """The rows at `positions`, for a standard DataLoader."""
         asked = np.asarray(positions, np.int64)
-        held = asked if self.order else asked[asked < self.sequences]
-        tokens, lengths, begins = self._filled(self._gathered(self.locate(held), 0, len(held)), len(asked))
+        if len(asked) and np.array_equal(asked, np.arange(asked[0], asked[0] + len(asked))):
+            tokens, lengths, begins = self.rows(int(asked[0]), len(asked))
+        else:
+            held = asked if self.order else asked[asked < self.sequences]
+            tokens, lengths, begins = self._filled(self._gathered(self.locate(held), 0, len(held)), len(asked))
         lengths = np.full(len(asked), self.width, np.int32) if lengths is None else lengths
         begins = np.empty(0, np.int64) if begins is None else begins
         return Rows(*map(torch.from_numpy, (tokens, lengths, begins)))

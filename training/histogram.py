@@ -31,8 +31,7 @@ def bins(lengths: np.ndarray) -> list[Bin]:
     """0, 1, 2-3, 4-7, ... up to the longest, empty bins between others kept; [] for no lengths."""
     if not len(lengths):
         return []
-    numbers = np.frompyfunc(lambda length: int(length).bit_length(), 1, 1)(lengths).astype(np.int64)
-    counts = np.bincount(numbers)
+    counts = np.bincount(np.frexp(lengths.astype(np.float64))[1])
     made = [Bin(1 << number >> 1, (1 << number) - 1, int(count)) for number, count in enumerate(counts)]
     return made[int(np.flatnonzero(counts)[0]) :]
 

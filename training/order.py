@@ -16,7 +16,7 @@ import numpy as np
 
 from tasks.artifacts.schedule import POSITIONS_MAX, Schedule, lay_period, rank_in_period, sources_to_train
 
-FIRST_BLOCK, LARGEST_BLOCK = 64, 8192
+FIRST_BLOCK, LARGEST_BLOCK = 16, 8192
 """Positions to compute ahead: at the start of a run, and once it is under way."""
 
 ROUNDS = 6
