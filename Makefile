@@ -42,6 +42,9 @@ lock: install ## build samples/ here, refresh dvc.lock and reports/, and say the
 bench: install ## speeds as ratios against peers or limits, one JSON line each
 	python -m benchmarks
 
+bench-loader: install ## batches against the memory's own speed and other loaders
+	python -m benchmarks loader
+
 bench-text: install ## normalizing, signals and thresholds; GRISTMILL_PEERS names an environment with benchmarks/requirements.txt
 	python -m benchmarks text
 

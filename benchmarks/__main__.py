@@ -8,9 +8,9 @@ from pathlib import Path
 
 
 def names() -> list[str]:
-    """The benchmarks there are; modules that begin with peer run in the peers' own environment."""
-    found = (path.stem for path in Path(__file__).parent.glob("*.py"))
-    return sorted(name for name in found if not name.startswith(("_", "peer", "figures")))
+    """The benchmarks there are: the modules with a main(); those that begin with peer run in the peers' environment."""
+    found = (path for path in Path(__file__).parent.glob("*.py") if not path.stem.startswith(("_", "peer")))
+    return sorted(path.stem for path in found if "\ndef main(" in path.read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":

@@ -443,7 +443,12 @@ SHAPING = {
     "tokenize.tokenizer": "another",
     "tokenize.min_characters": 51,
     "pack.tokens_per_sequence": 32,
+    "pack.strategy": "best_fit",
     "pack.tail": "drop",
+    "pack.stride": 32,
+    "pack.long": "cut",
+    "pack.long_of": {"chats": "leave_out"},
+    "pack.seed": 2,
     "pack.split_seed": 2,
     "pack.validation_share": 0.2,
     "pack.test_share": 0.2,
@@ -466,7 +471,6 @@ NOT_SHAPING = {
 }
 ONE_VALUE = {
     "dedup.permutations": "only 128 is allowed",
-    "pack.strategy": "only concat is allowed",
     "mix.stages[0].start": "the first stage starts at 0; that of a second one is changed below",
 }
 

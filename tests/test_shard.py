@@ -215,7 +215,8 @@ def facts_at(tmp_path, vocab_size=100, eos_id=2):
 
 
 def stream_reads(tmp_path, pieces, flats, **facts):
-    table = pa.table([pa.array(list(column)) for column in zip(*pieces, strict=True)], schema=PIECES)
+    rows = [piece if len(piece) == 6 else (*piece, False, True) for piece in pieces]
+    table = pa.table([pa.array(list(column)) for column in zip(*rows, strict=True)], schema=PIECES)
     return MemoryReads(
         "web/train/shard_00000",
         {"pack/pieces": table},
@@ -260,6 +261,14 @@ def test_a_piece_that_is_not_closed_or_not_there_is_refused(tmp_path):
         stream_folder.make(stream_reads(tmp_path, [("web-1", 0, 0, 1)], FLATS), None)
     with pytest.raises(InvariantError, match="name 4 ids, its parts hold 3"):
         stream_folder.make(stream_reads(tmp_path, [("web-2", 0, 0, 4)], FLATS), None)
+
+
+def test_a_piece_of_a_document_that_goes_on_does_not_end_with_eos(tmp_path):
+    split = [("web-1", 1, 2, 4, True, False), ("web-1", 1, 3, 5, True, True)]
+    result = stream_folder.make(stream_reads(tmp_path, split, FLATS), None)
+    assert result.files[".bin"].tolist() == [8, 9, 9, 2]
+    with pytest.raises(InvariantError, match="piece 0 of a document that goes on ends with EOS"):
+        stream_folder.make(stream_reads(tmp_path, [("web-1", 1, 2, 5, True, False)], FLATS), None)
 
 
 def test_an_id_beyond_the_vocabulary_is_refused(tmp_path):
@@ -329,8 +338,8 @@ def test_groups_and_parts_that_disagree_are_refused():
 
 def artifact_of(tmp_path, **changes):
     counts = {
-        "pack/pieces": {"g": {"tokens_in": 10}},
-        "pack/sequences": {"g": {"tokens_packed": 10}},
+        "pack/pieces": {"g": {"tokens_stream": 10}},
+        "pack/sequences": {"g": {"tokens_packed": 9, "tokens_repeated": 1}},
         "shard/stream": {"web/train/shard_00000": {"tokens": 10, "documents": 2, "bytes": 20}},
         "shard/sequences": {"web/train/shard_00000": {"sequences": 1, "tokens_covered": 10}},
     }

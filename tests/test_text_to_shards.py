@@ -43,6 +43,10 @@ PARAMS = {
         "tokens_per_sequence": 32,
         "strategy": "concat",
         "tail": "keep",
+        "stride": 16,
+        "long": "split",
+        "long_of": {},
+        "seed": 1,
         "split_seed": 1,
         "validation_share": 0.2,
         "test_share": 0.1,
@@ -72,7 +76,7 @@ def project(tmp_path, monkeypatch):
     return Project(tmp_path)
 
 
-def tokenizers_only(project, wanted):
+def tokenizers_only(project, which):
     name = project.section("tokenize")["tokenizer"]
     home = project.root / "tokenizers" / name
     return {"tokenizers": {name: {path.name: file_digest(path) for path in sorted(home.iterdir())}}}
@@ -283,3 +287,18 @@ def test_the_rows_of_tokenize_stay_aligned(project):
     for part, own in corpus().items():
         table = read_table(project.artifact("tokenize") / "tokens" / f"{part}.parquet")
         assert table["text_sha"].to_pylist() == [hashlib.sha256(text.encode()).hexdigest() for text in own]
+
+
+@pytest.mark.parametrize("strategy", ["stride", "best_fit", "document"])
+def test_every_strategy_down_to_the_shards(project, strategy):
+    """All invariants hold, sequences are whole, and no id is encoded or lost on the way."""
+    set_params(project.root, pack={"strategy": strategy})
+    reports = build(project)
+    counts = reports["pack"].counts
+    assert counts["tokens_in"] == reports["tokenize"].counts["tokens"] == counts["tokens_packed"]
+    assert reports["shard"].counts["tokens"] == counts["tokens_in"] + counts["tokens_repeated"]
+    for readers in shards(project).values():
+        for reader in readers:
+            assert (reader.stops - reader.starts <= 33).all()
+            assert strategy != "stride" or (np.diff(reader.starts.astype(int)) == 16).all()
+            assert strategy == "stride" or (reader.starts[1:] == reader.stops[:-1]).all()

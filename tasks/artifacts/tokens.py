@@ -30,6 +30,8 @@ PIECES = pa.schema(
         pa.field("row", pa.int64(), nullable=False),
         pa.field("start", pa.int64(), nullable=False),  # ids of the part's flat file: this piece's first
         pa.field("stop", pa.int64(), nullable=False),  # and one past its last
+        pa.field("opens", pa.bool_(), nullable=False),  # a sequence of its own begins with it (best_fit, document)
+        pa.field("closes", pa.bool_(), nullable=False),  # it ends with its document's EOS
     ]
 )
 """pack/pieces/<group>.parquet: the group's stream is these pieces, one after another."""
@@ -40,7 +42,7 @@ SEQUENCES = pa.schema(
         pa.field("stop", pa.int64(), nullable=False),  # at most tokens_per_sequence + 1 later
     ]
 )
-"""pack/sequences/<group>.parquet: neighbours of one stream overlap by one id, so that no target is lost."""
+"""pack/sequences/<group>.parquet: neighbours of a flat stream overlap by one id, so that no target is lost."""
 
 LARGEST_UINT16 = 65_535
 

@@ -10,20 +10,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import model_validator
 
-from tasks.pack.planning import PIECES, SEQUENCES, SPLITS, TOKENS, plan_groups
+from tasks.pack.planning import PIECES, SEQUENCES, SPLITS, TOKENS, plan_groups, plan_sequences
 from tasks.step import Artifact, Counts, Folder, Step, StepParams, shapes
+
+Long = Literal["split", "cut", "leave_out"]
 
 
 class PackParams(StepParams):
     """Section pack of params.yaml."""
 
     tokens_per_sequence: int = shapes(ge=1)  # positions with a target; a full sequence is one id longer
-    strategy: Literal["concat"] = shapes()  # how documents become sequences
-    tail: Literal["keep", "drop"] = shapes()  # what becomes of a group's last, shorter sequence
+    strategy: Literal["concat", "stride", "best_fit", "document"] = shapes()  # how documents become sequences
+    tail: Literal["keep", "drop"] = shapes()  # concat and stride: what becomes of a group's last, shorter sequence
+    stride: int = shapes(ge=1)  # ids from one window to the next, for the strategy stride
+    long: Long = shapes()  # best_fit and document: what becomes of a document longer than a sequence
+    long_of: dict[str, Long] = shapes()  # source -> the same for that source
+    seed: int = shapes()  # best_fit: which pieces of equal length meet, and the order of the sequences
     split_seed: int = shapes()  # other seed, other documents in validation and test
     validation_share: float = shapes(ge=0, le=1)  # of the documents
     test_share: float = shapes(ge=0, le=1)  # of the documents
@@ -34,6 +41,11 @@ class PackParams(StepParams):
         both = self.validation_share + self.test_share
         if both > 1:
             raise ValueError(f"validation_share and test_share are {both:g} together; leave train something below 1")
+        if self.strategy == "stride" and self.stride > self.tokens_per_sequence:
+            raise ValueError(
+                f"stride is {self.stride}, above tokens_per_sequence {self.tokens_per_sequence}: the tokens between two"
+                f" windows would be lost; take at most {self.tokens_per_sequence}"
+            )
         return self
 
 
@@ -43,9 +55,11 @@ def invariants(artifact: Artifact) -> Iterator[str]:
     taken = sum(counts["tokens_in"] for counts in artifact.counts(PIECES).values())
     if kept != taken:
         yield f"tokenize kept {kept} tokens, but the groups hold {taken}"
-    limit = artifact.params.tokens_per_sequence + 1
+    streams = artifact.counts(PIECES)
     for unit, counts in artifact.counts(SEQUENCES).items():
-        yield from _breaches(unit, counts, artifact.table(SEQUENCES, None, unit), limit)
+        table = artifact.table(SEQUENCES, None, unit)
+        yield from _unbalanced(unit, counts, streams[unit])
+        yield from _breaches(unit, artifact.params, table, streams[unit]["tokens_stream"])
 
 
 def rows(artifact: Artifact, unit: str) -> pa.Table:
@@ -58,22 +72,34 @@ def rows(artifact: Artifact, unit: str) -> pa.Table:
     return pa.table({**columns, **bounds, "tokens": pc.subtract(table["stop"], table["start"])})
 
 
-def _breaches(unit: str, counts: Counts, table: pa.Table, limit: int) -> Iterator[str]:
-    starts, stops = (table[name].to_numpy() for name in ("start", "stop"))
+def _unbalanced(unit: str, counts: Counts, stream: Counts) -> Iterator[str]:
     packed, dropped = counts["tokens_packed"], counts["tokens_dropped"]
     if counts["tokens_in"] != packed + dropped:
         yield f"{unit}: {counts['tokens_in']} tokens in, {packed} packed, {dropped} dropped"
-    if counts["tokens_dropped"] != counts.get("tokens_dropped|reason=tail", 0):
-        yield f"{unit}: {counts['tokens_dropped']} tokens are dropped, not all of them for a reason"
+    reasons = {key: count for key, count in counts.items() if key.startswith("tokens_dropped|reason=")}
+    if dropped != sum(reasons.values()):
+        yield f"{unit}: {dropped} tokens are dropped, not all of them for a reason"
+    held = packed + counts["tokens_repeated"] + reasons.get("tokens_dropped|reason=tail", 0)
+    if held != stream["tokens_stream"]:
+        yield f"{unit}: its stream has {stream['tokens_stream']} ids, packed, repeated and in its tail are {held}"
+
+
+def _breaches(unit: str, params: PackParams, table: pa.Table, stream: int) -> Iterator[str]:
+    """Sequences as the strategy lays them: from the stream's first id on, none beyond its end."""
+    starts, stops = (table[name].to_numpy() for name in ("start", "stop"))
     if len(starts) == 0:
         return
-    lengths = stops - starts
+    limit, lengths = params.tokens_per_sequence + 1, stops - starts
     if lengths.min() < 2 or lengths.max() > limit:
         yield f"{unit}: sequences of {lengths.min()} to {lengths.max()} ids, allowed are 2 to {limit}"
-    if starts[0] != 0 or stops[-1] != counts["tokens_packed"] or stops[-1] > counts["tokens_in"]:
-        yield f"{unit}: sequences cover ids {starts[0]} to {stops[-1]}, packed are {counts['tokens_packed']}"
-    if (starts[1:] != stops[:-1] - 1).any():
-        yield f"{unit}: neighbouring sequences do not share exactly one id"
+    if starts[0] != 0 or stops[-1] > stream:
+        yield f"{unit}: sequences cover ids {starts[0]} to {stops[-1]} of {stream}"
+    if params.strategy == "stride":
+        if (np.diff(starts) != params.stride).any():
+            yield f"{unit}: neighbouring windows do not begin {params.stride} ids apart"
+    elif (starts[1:] != stops[:-1] - (params.strategy == "concat")).any():
+        shared = "exactly one id" if params.strategy == "concat" else "an end and a beginning"
+        yield f"{unit}: neighbouring sequences do not share {shared}"
 
 
 STEP = Step(
@@ -90,14 +116,15 @@ STEP = Step(
             "pieces",
             "tasks.pack.pieces:make",
             reads=(TOKENS, SPLITS),
-            shapes=("group_bytes",),
+            shapes=("group_bytes", "long", "long_of", "seed"),
             plan=plan_groups,
         ),
         Folder(
             "sequences",
             "tasks.pack.sequences:make",
             reads=(PIECES,),
-            shapes=("tokens_per_sequence", "strategy", "tail"),
+            shapes=("tokens_per_sequence", "strategy", "tail", "stride"),
+            plan=plan_sequences,
         ),
     ),
     inputs=("tokenize",),

@@ -1,19 +1,22 @@
 """The folder pack/pieces: which ids of which rows make up a group's stream, in order.
 
-In: the rows and splits of the group's parts. Out: one piece a kept document of the group's split. It copies
-no id.
+In: the rows and splits of the group's parts. Out: a piece for each kept document of the group's split; with the
+strategies best_fit and document, for each run of a document that fits a sequence, in the order of the sequences. It
+copies no id.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from tasks.artifacts.tokens import PIECES
 from tasks.errors import InvariantError
+from tasks.pack.best_fit import best_fit
 from tasks.step import Made, Reads
 
 if TYPE_CHECKING:
@@ -21,17 +24,30 @@ if TYPE_CHECKING:
 
 SCHEMA = PIECES
 TOKENS, SPLITS = "tokenize/tokens", "pack/splits"
+LONG, SHORT = "long", "short"
+"""Why ids of a document are left out: it is longer than a sequence, or a single id, which has no target."""
 
 
 def make(reads: Reads, params: PackParams) -> Made:
-    """The pieces of the group. spec: {"split": its split, "parts": its parts in order}."""
+    """The pieces of the group. spec: {"split": its split, "parts": its parts in order}, and "strategy" and
+    "tokens_per_sequence" where sequences are whole pieces.
+
+    Counts: tokens_in (of the documents) = tokens_stream (of the pieces) - tokens_repeated (the id that neighbouring
+    pieces of one document share) + tokens_dropped by reason.
+    """
     parts: Sequence[str] = reads.spec["parts"]
-    table = pa.concat_tables([_pieces(reads, part) for part in parts])
-    tokens = int(np.sum(table["stop"].to_numpy() - table["start"].to_numpy()))
-    return Made({".parquet": table}, {"tokens_in": tokens, "documents_in": table.num_rows, "parts": len(parts)})
+    whole = pa.concat_tables([_documents(reads, part) for part in parts])
+    counts = Counter({"documents_in": whole.num_rows, "parts": len(parts), "tokens_in": _tokens(whole)})
+    table = whole
+    if "strategy" in reads.spec:
+        limit = reads.spec["tokens_per_sequence"] + 1
+        policy = params.long_of.get(reads.name.split("-")[0], params.long)
+        table = _ordered(_cut(whole, limit, policy, counts), limit, reads.spec["strategy"], params.seed)
+    counts["tokens_stream"] = _tokens(table)
+    return Made({".parquet": table}, dict(counts))
 
 
-def _pieces(reads: Reads, part: str) -> pa.Table:
+def _documents(reads: Reads, part: str) -> pa.Table:
     tokens = reads.table(TOKENS, ["tokens"], part)["tokens"].to_numpy()
     names = reads.table(SPLITS, None, part)["split"].to_numpy(zero_copy_only=False)
     if len(tokens) != len(names):
@@ -42,4 +58,49 @@ def _pieces(reads: Reads, part: str) -> pa.Table:
     stops = np.cumsum(tokens)
     rows = np.flatnonzero((names == reads.spec["split"]) & (tokens > 0))
     columns = {"part": [part] * len(rows), "row": rows, "start": (stops - tokens)[rows], "stop": stops[rows]}
-    return pa.table(columns, schema=PIECES)
+    flags = {"opens": np.zeros(len(rows), bool), "closes": np.ones(len(rows), bool)}
+    return pa.table(columns | flags, schema=PIECES)
+
+
+def _cut(whole: pa.Table, limit: int, policy: str, counts: Counter[str]) -> pa.Table:
+    """Pieces of 2 to `limit` ids. policy, for longer documents: split (neighbours share one id, so no target is
+    lost), cut (the beginning stays) or leave_out. Adds to counts what is repeated or dropped."""
+    starts, stops = (whole[name].to_numpy() for name in ("start", "stop"))
+    sizes = stops - starts
+    pieces = np.maximum(1, -(-(sizes - 1) // (limit - 1)))
+    long = pieces > 1
+    if policy != "split":
+        pieces[long] = policy == "cut"
+        _add(counts, "tokens_dropped|reason=" + LONG, sizes[long] - limit * pieces[long])
+        _add(counts, "documents_cut" if policy == "cut" else "documents_dropped|reason=" + LONG, long)
+    pieces[sizes < 2] = 0
+    _add(counts, "tokens_dropped|reason=" + SHORT, sizes[sizes < 2])
+    which = np.repeat(np.arange(len(sizes)), pieces)
+    number = np.arange(len(which)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    begins = starts[which] + number * (limit - 1)
+    ends = np.minimum(begins + limit, stops[which])
+    _add(counts, "tokens_repeated", number > 0)
+    table = whole.take(pa.array(which))
+    changed = {"start": begins, "stop": ends, "closes": ends == stops[which]}
+    return pa.table({name: changed.get(name, table[name]) for name in PIECES.names}, schema=PIECES)
+
+
+def _ordered(pieces: pa.Table, limit: int, strategy: str, seed: int) -> pa.Table:
+    """The pieces as the sequences hold them one after another; `opens` marks the first of each sequence."""
+    sizes = pieces["stop"].to_numpy() - pieces["start"].to_numpy()
+    order = bins = np.arange(len(sizes))
+    if strategy == "best_fit":
+        order, bins = best_fit(sizes, limit, seed)
+    opens = np.diff(bins, prepend=-1) != 0
+    table = pieces.take(pa.array(order))
+    return table.set_column(PIECES.get_field_index("opens"), PIECES.field("opens"), pa.array(opens))
+
+
+def _tokens(pieces: pa.Table) -> int:
+    return int(np.sum(pieces["stop"].to_numpy() - pieces["start"].to_numpy()))
+
+
+def _add(counts: Counter[str], measure: str, values: np.ndarray[Any, Any]) -> None:
+    total = int(values.sum())
+    if total:
+        counts[measure] += total

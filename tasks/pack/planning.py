@@ -7,28 +7,42 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from tasks.artifacts.manifest import Entry
+from tasks.errors import ParamsError
 from tasks.step import Folder, Plan, Unit
 from tasks.text.cut import cut_points
 from tasks.text.split import SPLIT_NAMES
 
 TOKENS, SPLITS, PIECES, SEQUENCES = "tokenize/tokens", "pack/splits", "pack/pieces", "pack/sequences"
+OF_PIECES = ("best_fit", "document")
+"""Strategies whose sequences are whole pieces; those of the others are windows of a flat stream."""
 
 
 def plan_groups(plan: Plan, folder: Folder) -> list[Unit]:
     """A unit for each group that has tokens: source by source, split by split, in the order of the parts."""
     tokens, split = plan.entries(TOKENS), plan.entries(SPLITS)
     units = []
-    for source in dict.fromkeys(name.split("-")[0] for name in split):
+    sources = dict.fromkeys(name.split("-")[0] for name in split)
+    _check(plan, list(sources))
+    for source in sources:
         for word in SPLIT_NAMES:
             parts = [name for name in split if name.split("-")[0] == source and _tokens(split[name], word)]
             sizes = [_bytes(tokens[name], _tokens(split[name], word)) for name in parts]
             groups = group(parts, sizes, plan.params.group_bytes)
-            units += [_unit(source, word, number, own) for number, own in enumerate(groups)]
+            units += [_unit(plan, source, word, number, own) for number, own in enumerate(groups)]
     return units
+
+
+def plan_sequences(plan: Plan, folder: Folder) -> list[Unit]:
+    """A unit for each group. spec: what its pieces left out or hold twice, so that all is counted in one place."""
+    return [
+        Unit(name, ((PIECES, name),), {"counts": dict(entry.counts)}, origin=entry.origin)
+        for name, entry in plan.entries(PIECES).items()
+    ]
 
 
 def group(parts: Sequence[str], sizes: Sequence[int], group_bytes: int) -> list[list[str]]:
@@ -44,10 +58,19 @@ def group(parts: Sequence[str], sizes: Sequence[int], group_bytes: int) -> list[
     return [list(parts[start:stop]) for start, stop in zip([0, *ends], ends, strict=False)]
 
 
-def _unit(source: str, split: str, number: int, parts: list[str]) -> Unit:
+def _check(plan: Plan, sources: Sequence[str]) -> None:
+    """A name that is no source would change nothing and say nothing."""
+    for name in sorted(set(plan.params.long_of) - set(sources)):
+        raise ParamsError(f"pack.long_of names {name!r}, which is no source of these: {', '.join(sources)}", "mend it")
+
+
+def _unit(plan: Plan, source: str, split: str, number: int, parts: list[str]) -> Unit:
     name = f"{source}-{split}-{_digest(parts)[:16]}"
     reads = tuple((folder, part) for folder in (TOKENS, SPLITS) for part in parts)
-    return Unit(name, reads, {"split": split, "parts": parts}, origin=(f"{source}/{split}", number))
+    spec: dict[str, Any] = {"split": split, "parts": parts}
+    if plan.params.strategy in OF_PIECES:  # a flat stream is the same at any length of sequences
+        spec |= {"strategy": plan.params.strategy, "tokens_per_sequence": plan.params.tokens_per_sequence}
+    return Unit(name, reads, spec, origin=(f"{source}/{split}", number))
 
 
 def _digest(parts: Sequence[str]) -> str:

@@ -26,11 +26,11 @@ class ShardParams(StepParams):
 
 def invariants(artifact: Artifact) -> Iterator[str]:
     """Every token of pack lies in a shard, every shard opens, and its sequences are those of pack."""
-    taken = sum(counts["tokens_in"] for counts in artifact.counts(PIECES).values())
+    taken = sum(counts["tokens_stream"] for counts in artifact.counts(PIECES).values())
     held = sum(counts["tokens"] for counts in artifact.counts(STREAM).values())
     if taken != held:
-        yield f"pack took {taken} tokens in, the shards hold {held}"
-    packed = sum(counts["tokens_packed"] for counts in artifact.counts(SEQUENCES).values())
+        yield f"the streams of pack have {taken} tokens, the shards hold {held}"
+    packed = sum(counts["tokens_packed"] + counts["tokens_repeated"] for counts in artifact.counts(SEQUENCES).values())
     covered = sum(counts["tokens_covered"] for counts in artifact.counts(BOUNDS).values())
     if packed != covered:
         yield f"pack packed {packed} tokens, the sequences of the shards cover {covered}"

@@ -27,16 +27,16 @@ Ids = np.ndarray[Any, Any]
 def make(reads: Reads, params: ShardParams) -> Made:
     """The stream of the group spec["group"]. Memory: the ids of one group, twice.
 
-    Raises InvariantError where a piece leaves its part or does not end with EOS, ShardError where an id does
+    Raises InvariantError where a piece leaves its part or does not end as it should, ShardError where an id does
     not fit.
     """
     known = facts(reads)
     dtype = np.dtype(known["dtype"])
     group = reads.spec["group"]
-    pieces = reads.table(PIECES, ["part", "start", "stop"], group)
+    pieces = reads.table(PIECES, ["part", "start", "stop", "closes"], group)
     sizes = pieces["stop"].to_numpy() - pieces["start"].to_numpy()
     flat = _gathered(reads, pieces, dtype)
-    _check(group, flat, sizes, known["eos_id"])
+    _check(group, flat, sizes, pieces["closes"].to_numpy(), known["eos_id"])
     flat = checked_ids(group, flat, dtype, known["vocab_size"])
     counts = {"tokens": len(flat), "documents": len(sizes), "bytes": flat.nbytes}
     return Made({".bin": flat, ".idx": index_bytes(sizes, dtype)}, counts)
@@ -53,16 +53,20 @@ def _gathered(reads: Reads, pieces: pa.Table, dtype: np.dtype[Any]) -> Ids:
     return np.concatenate([np.empty(0, dtype), *(flat[part][start:stop] for part, start, stop in spans)])
 
 
-def _check(group: str, flat: Ids, sizes: Ids, eos_id: int) -> None:
+def _check(group: str, flat: Ids, sizes: Ids, closes: Ids, eos_id: int) -> None:
+    """A piece ends with EOS just where its document ends."""
     if len(flat) != sizes.sum():
         raise InvariantError(
             f"{group}: its pieces name {sizes.sum()} ids, its parts hold {len(flat)} of them",
             "build pack again with --force",
         )
     last = flat[np.cumsum(sizes) - 1]
-    if len(sizes) and (last != eos_id).any():
-        at = int(np.flatnonzero(last != eos_id)[0])
+    wrong = np.flatnonzero((last == eos_id) != closes)
+    if len(wrong):
+        at = int(wrong[0])
         raise InvariantError(
-            f"{group}: document {at} ends with id {last[at]}, not with EOS {eos_id}",
+            f"{group}: document {at} ends with id {last[at]}, not with EOS {eos_id}"
+            if closes[at]
+            else f"{group}: piece {at} of a document that goes on ends with EOS",
             "build tokenize again with --force",
         )

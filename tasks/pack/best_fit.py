@@ -1,0 +1,87 @@
+"""Which pieces share a sequence: best-fit decreasing over the histogram of lengths.
+
+In: lengths and a seed. Out: the order of the pieces and the bin of each. It knows no token and no document.
+
+Best-fit decreasing puts the longest piece first, each into the fullest bin that still has room for it (D. Johnson,
+1973; for training sequences Ding et al., arXiv 2404.10830). Pieces of one length are alike, so whole runs of them are
+placed at once: the bins are those of the plain algorithm, the cost goes with the number of different lengths.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
+STEP, MIX_1, MIX_2 = (np.uint64(value) for value in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+
+
+def best_fit(lengths: Numbers, room: int, seed: int) -> tuple[Numbers, Numbers]:
+    """(order, bins), int64 [n]: pieces as they follow one another, and the bin of each of these, equal ones together.
+
+    lengths [n]: 1 to `room`, the ids of a bin. The seed says which of equal pieces meet, where a piece stands in its
+    bin and a bin among all: sorted by length, long pieces would come first.
+    """
+    keys = scrambled(len(lengths), seed)
+    falling = np.lexsort((keys, -lengths))
+    bins = np.empty(len(lengths), np.int64)
+    bins[falling] = _placed(lengths[falling], room)
+    ranks = scrambled(int(bins.max(initial=-1)) + 1, seed + 1)
+    order = np.lexsort((keys, bins, ranks[bins]))
+    return order, bins[order]
+
+
+def scrambled(count: int, seed: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """Keys in no order, uint64 [count], no two alike: a bijection of 0 to count - 1 (SplitMix64: Steele, Lea and
+    Flood, OOPSLA 2014)."""
+    state = (np.arange(count, dtype=np.uint64) + np.uint64(seed * int(MIX_1) % 2**64)) * STEP
+    state = (state ^ (state >> np.uint64(30))) * MIX_1
+    state = (state ^ (state >> np.uint64(27))) * MIX_2
+    return np.asarray(state ^ (state >> np.uint64(31)))
+
+
+def _placed(falling: Numbers, room: int) -> Numbers:
+    """The bin of each piece; falling [n]: lengths, descending.
+
+    open_bins[f]: arrays of bins with f ids free; bit f of `some` is set where there are any.
+    """
+    placed: list[Numbers] = [np.empty(0, np.int64)]
+    open_bins: dict[int, list[Numbers]] = {}
+    some, made = 0, 0
+    values, counts = np.unique(-falling, return_counts=True)
+    for length, count in zip((-values).tolist(), counts.tolist(), strict=True):
+        left = count
+        while left:
+            fits = some >> length
+            if fits:
+                free = length + (fits & -fits).bit_length() - 1
+                bins = np.concatenate(open_bins.pop(free))
+                some ^= 1 << free
+            else:
+                free = room
+                bins = np.arange(made, made - (-left // (room // length)), dtype=np.int64)
+                made += len(bins)
+            taken, rest = _fill(bins, free, length, left)
+            placed.append(taken)
+            left -= len(taken)
+            for freed, own in rest:
+                open_bins.setdefault(freed, []).append(own)
+                some |= 1 << freed
+    return np.concatenate(placed)
+
+
+def _fill(bins: Numbers, free: int, length: int, left: int) -> tuple[Numbers, list[tuple[int, Numbers]]]:
+    """Put up to `left` pieces into bins with `free` ids each, one bin after another.
+
+    Gives back the bin of each piece that went in, and (free, bins) of what is open after it.
+    """
+    each = free // length
+    full = min(len(bins), left // each)
+    over = min(each, left - full * each) if full < len(bins) else 0
+    taken = np.concatenate([np.repeat(bins[:full], each), np.repeat(bins[full : full + 1], over)])
+    rest = [(free - each * length, bins[:full])]
+    if over:
+        rest.append((free - over * length, bins[full : full + 1]))
+    rest.append((free, bins[full + bool(over) :]))
+    return taken, [(freed, own) for freed, own in rest if len(own) and freed]
