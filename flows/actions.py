@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rich.markup import escape
+
 from flows import show
 from flows.asked import Asked
 from flows.guard import guard
@@ -120,8 +122,6 @@ def fetch(asked: Asked, pin: str) -> None:
 
 
 def inspect(asked: Asked, pin: str, batches: int, samples: int, picture: Path | None) -> None:
-    from rich.markup import escape
-
     from flows.inspection import inspect as look
     from tasks.errors import InvariantError
 
@@ -140,6 +140,55 @@ def inspect(asked: Asked, pin: str, batches: int, samples: int, picture: Path | 
         show.line(f"picture {found.picture}")
     if found.faults:
         raise InvariantError(f"pin {pin}: {found.faults} faults in what it would feed", "do not train on it")
+
+
+def what_if(asked: Asked, limits: list[str]) -> None:
+    from audit.what_if import what_if as answer_to
+
+    if limits and all(limit.startswith("dedup.") for limit in limits):
+        return _what_if_dedup(asked, limits)
+
+    answer = answer_to(Project(asked.root), limits)
+    if asked.json:
+        return show.as_json(answer)
+    rows = [
+        (move.source, move.language, f"{move.before} > {move.after}", f"{move.documents:,}", f"{move.characters:,}")
+        for move in answer.moves
+    ]
+    columns = ("source", "language", "verdict", "documents", "characters")
+    show.table("; ".join(answer.changed), columns, rows, right=("documents", "characters"))
+    for one in answer.examples:
+        place = f"{one.part} row {one.row}, {one.before} > {one.after}, {one.rule} {one.value:g} (limit {one.limit:g})"
+        show.line(f"{escape(place)}: {escape(' '.join(one.text.split()))}")
+    moved = sum(move.documents for move in answer.moves)
+    return show.line(f"{moved:,} of {answer.documents:,} documents would change sides; nothing was built")
+
+
+def _what_if_dedup(asked: Asked, limits: list[str]) -> None:
+    from audit.what_if_dedup import what_if as answer_to
+
+    lines = answer_to(Project(asked.root), limits)
+    if asked.json:
+        return show.as_json(lines)
+    rows = [
+        (
+            line.of_kinds,
+            "measured" if line.measured else "estimated",
+            one.source,
+            f"{one.documents:,}",
+            f"{one.removed:,}",
+            f"{one.removed / max(1, one.documents):.1%}",
+        )
+        for line in lines
+        for one in line.sources
+    ]
+    columns = ("threshold", "how", "source", "documents", "removed", "share")
+    show.table("the standing thresholds twice, then those asked for", columns, rows, right=columns[3:])
+    for line in lines:
+        for pair in line.pairs:
+            show.line(escape(f"{pair.similarity:.3f}  {pair.part} row {pair.row}: {pair.text}"))
+            show.line(escape(f"       {pair.other_part} row {pair.other_row}: {pair.other_text}"))
+    return show.line("nothing was built")
 
 
 def unlock(asked: Asked) -> None:

@@ -150,6 +150,21 @@ def fetch(pin: Pin) -> None:
     actions.fetch(ASKED, pin)
 
 
+@app.command("what-if", rich_help_panel=MORE, epilog=EVERYWHERE)
+def what_if(
+    limits: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="LIMIT...", help="filter.gopher.words.min=20 (none: no limit), dedup.threshold=0.7..0.9."
+        ),
+    ],
+) -> None:
+    """Say which documents another limit of filter or dedup would keep or drop, before anything is built."""
+    from flows import actions
+
+    actions.what_if(ASKED, limits)
+
+
 @app.command(rich_help_panel=MORE, epilog=EVERYWHERE)
 def inspect(
     pin: Pin,

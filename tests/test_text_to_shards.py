@@ -72,7 +72,7 @@ def project(tmp_path, monkeypatch):
     return Project(tmp_path)
 
 
-def tokenizers_only(project):
+def tokenizers_only(project, wanted):
     name = project.section("tokenize")["tokenizer"]
     home = project.root / "tokenizers" / name
     return {"tokenizers": {name: {path.name: file_digest(path) for path in sorted(home.iterdir())}}}

@@ -23,6 +23,9 @@ HEAD = 1 << 16
 ARROW = {"gz": "gzip", "zst": "zstd", "bz2": "bz2", "lz4": "lz4"}
 CODECS = (*ARROW, "xz")
 _MAGIC = ((b"\x1f\x8b", "gz"), (b"\x28\xb5\x2f\xfd", "zst"), (b"BZh", "bz2"), (b"\x04\x22\x4d\x18", "lz4"))
+XZ_MEMORY = 128 << 20
+"""Bytes that unpacking xz may take: its highest level needs 65 MB, a hostile file asks for gigabytes."""
+
 _XZ = b"\xfd7zXZ\0"
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -110,13 +113,13 @@ def _chained(first: list[bytes], rest: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _of_xz(file: pa.NativeFile) -> Iterator[bytes]:
-    unpacking, ahead = lzma.LZMADecompressor(lzma.FORMAT_XZ), file.read(BLOCK)
+    unpacking, ahead = lzma.LZMADecompressor(lzma.FORMAT_XZ, XZ_MEMORY), file.read(BLOCK)
     while ahead or not unpacking.eof:
         if unpacking.eof:
             ahead = _after_padding(ahead, file)
             if not ahead:
                 return
-            unpacking = lzma.LZMADecompressor(lzma.FORMAT_XZ)
+            unpacking = lzma.LZMADecompressor(lzma.FORMAT_XZ, XZ_MEMORY)
         yield from _step(unpacking, ahead)
         ahead = unpacking.unused_data if unpacking.eof else b""
         if not ahead and not (ahead := file.read(BLOCK)) and not unpacking.eof:

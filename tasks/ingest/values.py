@@ -119,6 +119,7 @@ class _Splitter:
     def _ended(self) -> bytes:
         """What stands at a cut: the end of a line, after an item of the array."""
         if not self._array:
+            self._empty = True
             return b"\n"
         if self._state == "before":
             self._state = "inside"
@@ -131,8 +132,9 @@ class _Splitter:
         return b"\n"
 
     def _piece(self, piece: bytes) -> Iterator[bytes]:
-        if self._array and piece.strip(BLANKS):
-            if self._state != "inside":
-                raise OSError("something stands beside its one array of records")
-            self._empty = False
-        yield piece
+        """A part of a value; blanks before a value are left out, so that an item is the line it would be."""
+        begun = piece.lstrip(BLANKS) if self._empty else piece
+        if begun and self._array and self._state != "inside":
+            raise OSError("something stands beside its one array of records")
+        self._empty = self._empty and not begun
+        yield begun

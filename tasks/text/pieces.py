@@ -16,7 +16,7 @@ def pieces(text: str, most: int) -> list[str]:
     """Pieces of at most `most` characters, about equally long: [text] where it is no longer.
 
     Each ends at the paragraph's end nearest to its even share of what is left; where none lies in the second half of
-    what it may hold, at a line's end, then at a sentence's or word's, then at `most`.
+    what it may hold, at a line's end, then at a sentence's or word's, then anywhere.
     """
     found, begin = [], 0
     while len(text) - begin > most:
@@ -33,4 +33,4 @@ def _end(text: str, first: int, wanted: int, last: int) -> int:
         ends = [match.end() for match in pattern.finditer(text, first, last)]
         if ends:
             return min(ends, key=lambda end: (abs(end - wanted), end))
-    return last
+    return wanted
