@@ -153,10 +153,13 @@ def fetch(pin: Pin) -> None:
 @app.command("what-if", rich_help_panel=MORE, epilog=EVERYWHERE)
 def what_if(
     limits: Annotated[
-        list[str], typer.Argument(metavar="LIMIT...", help="As filter.gopher.words.min=20; none for no limit.")
+        list[str],
+        typer.Argument(
+            metavar="LIMIT...", help="filter.gopher.words.min=20 (none: no limit), dedup.threshold=0.7..0.9."
+        ),
     ],
 ) -> None:
-    """Say which documents another limit of filter would keep or drop, before anything is built."""
+    """Say which documents another limit of filter or dedup would keep or drop, before anything is built."""
     from flows import actions
 
     actions.what_if(ASKED, limits)

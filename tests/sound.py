@@ -100,7 +100,14 @@ SOUND = {
         {"sets": named("exam")},
         documents(verdict=("cut", "drop"), rule="exam", item="3:question", grams=4),
         {
-            "certificate": counts("certificate", items__set__exam=9, items_matched__set__exam=1, documents_dropped=2),
+            "certificate": counts(
+                "certificate",
+                items__set__exam=9,
+                items_matched__set__exam=1,
+                documents_dropped=2,
+                planted__disguise__verbatim=9,
+                found__disguise__verbatim=9,
+            ),
             "verdicts": counts(CODE, WEB, documents_in=100, documents_dropped=1, documents_cut=1),
         },
     ),

@@ -25,9 +25,12 @@ from tasks.decontaminate.boilerplate import count
 from tasks.decontaminate.certificate import certify
 from tasks.decontaminate.cuts import cut
 from tasks.decontaminate.matches import match
+from tasks.decontaminate.passages import Grams, find_passages
 from tasks.decontaminate.verdicts import decide
-from tasks.errors import IntegrityError, ParamsError, SourceError
+from tasks.errors import IntegrityError, InvariantError, ParamsError, SourceError
 from tasks.project import checked
+from tasks.text.disguises import DISGUISES
+from tasks.text.words import split_words
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"
@@ -518,3 +521,44 @@ def test_planted_documents(tmp_path):
     extra = sorted(set(found) - set(wanted))
     assert extra == []
     assert len(missed) <= 3, missed
+
+
+# ---- the self-test ----
+
+
+def test_every_disguise_says_its_recall(tmp_path):
+    long = [" ".join(f"w{i}x{j}" for j in range(40)) + "." for i in range(6)]
+    result = run(tmp_path, ["nothing of that"], [*long, "十" + "".join(chr(0x4E00 + i) for i in range(60))])
+    test = result.certificate["self_test"]
+    assert test["items"] == 7 and set(test["disguises"]) == set(DISGUISES) and len(DISGUISES) == 9
+    assert {name: one["recall"] for name, one in test["disguises"].items()} == dict.fromkeys(DISGUISES, 1.0)
+
+
+def test_what_is_too_short_for_a_disguise_is_said(tmp_path):
+    result = run(tmp_path, [], [" ".join(f"w{j}" for j in range(14))], self_test_items=1)
+    half = result.certificate["self_test"]["disguises"]["first_half"]
+    assert half == {"planted": 1, "found": 0, "too_short": 1, "recall": 0.0}
+
+
+def test_a_detector_that_finds_none_of_its_plants_fails(tmp_path, monkeypatch):
+    nothing = find_passages(split_words(pa.array([], pa.large_string())), Grams(None, None, None, None, (), 1))
+    monkeypatch.setattr("tasks.decontaminate.planting.find_passages", lambda words, grams: nothing)
+    with pytest.raises(InvariantError, match="1 evaluation items planted in 9 disguises none was found"):
+        run(tmp_path, [], [ITEM])
+
+
+def test_the_sample_is_bounded_seeded_and_indifferent_to_order(tmp_path):
+    items = [" ".join(f"w{i}x{j}" for j in range(20)) for i in range(30)]
+    shown = [run(tmp_path, [], items, self_test_items=5, self_test_seed=seed).raw for seed in (1, 1, 2)]
+    assert shown[0] == shown[1] != shown[2]
+    assert json.loads(shown[0])["self_test"]["disguises"]["verbatim"]["planted"] == 5
+
+
+def test_recall_of_disguises_of_real_items(tmp_path):
+    """The disguises of our own, held against real benchmarks, as corpora/eval/planted holds its own."""
+    sets, _ = planted_sets(tmp_path)
+    result = Result(tmp_path, {"web-0": []}, params_with(sets=sets, self_test_items=200))
+    found = {name: one["recall"] for name, one in result.certificate["self_test"]["disguises"].items()}
+    whole = set(DISGUISES) - {"first_half", "one_word_changed", "last_60pct_words"}
+    assert all(found[name] >= 0.95 for name in whole), found
+    assert found["one_word_changed"] > 0.7 and found["first_half"] > 0.7 and found["last_60pct_words"] > 0.9, found

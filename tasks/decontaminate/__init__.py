@@ -61,6 +61,8 @@ class DecontaminateParams(StepParams):
     leak_share_min: float = shapes(gt=0, le=1)
     policy: Literal["drop", "cut", "report"] = shapes()
     margin_characters: int = shapes(ge=0, le=10_000)
+    self_test_items: int = shapes(ge=1, le=10_000)
+    self_test_seed: int = shapes(ge=0)
     removed_share_max: dict[str, float] = judges()
 
     @model_validator(mode="after")
@@ -230,7 +232,15 @@ STEP = Step(
             "certificate",
             "tasks.decontaminate.certificate:certify",
             reads=("decontaminate/matches", "decontaminate/verdicts", BOILERPLATE),
-            shapes=(*_INDEX, "boilerplate_documents_min", "leak_share_min", "policy", "margin_characters"),
+            shapes=(
+                *_INDEX,
+                "boilerplate_documents_min",
+                "leak_share_min",
+                "policy",
+                "margin_characters",
+                "self_test_items",
+                "self_test_seed",
+            ),
             versions=("unicodedata",),
             plan=plan_certificate,
             place="certificate",

@@ -7,6 +7,8 @@ equal bytes.
 format: 1
 parameters: those of the section that shape the result
 control: items searched for in their own text, and found; were they not equal, the step would have failed
+self_test: items planted, seed, and for each of nine disguises how many were planted and found, how many of them are too
+    short in that disguise, and the recall (tasks.decontaminate.planting); nothing found of all fails the step
 boilerplate: ngrams that tell nothing by their documents; the most frequent: text, documents, sources
 documents_in: documents that took part
 documents_matched: of them with a match in any set
@@ -26,6 +28,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -33,6 +36,7 @@ from tasks.artifacts.canonical import pretty
 from tasks.artifacts.verdicts import CUT, DROP, GONE
 from tasks.decontaminate.index import Index, ngram_text
 from tasks.decontaminate.matches import index_of
+from tasks.decontaminate.planting import self_test
 from tasks.decontaminate.telling import telling_matches
 from tasks.step import Made, Reads
 
@@ -48,6 +52,8 @@ PARAMETERS = (
     "leak_share_min",
     "policy",
     "margin_characters",
+    "self_test_items",
+    "self_test_seed",
 )
 
 
@@ -76,6 +82,7 @@ def certify(reads: Reads, params: DecontaminateParams) -> Made:
         "format": 1,
         "parameters": {name: getattr(params, name) for name in PARAMETERS},
         "control": _control(index),
+        "self_test": self_test(index, _told_nothing(reads), params.self_test_items, params.self_test_seed),
         "boilerplate": _boilerplate(reads, index),
         "documents_in": sum(verdicts.values()) - verdicts[GONE],
         "documents_matched": sum(matched.values()),
@@ -85,6 +92,12 @@ def certify(reads: Reads, params: DecontaminateParams) -> Made:
         "sets": sets,
     }
     return Made({".json": pretty(certificate).encode()}, _counts(certificate))
+
+
+def _told_nothing(reads: Reads) -> np.ndarray:
+    """uint64: the n-grams of items that are the corpus's boilerplate."""
+    ngrams = reads.table("decontaminate/boilerplate", ["ngram"], unit="boilerplate").column("ngram")
+    return np.asarray(ngrams.to_numpy(), np.uint64)
 
 
 def _boilerplate(reads: Reads, index: Index) -> dict[str, Any]:
@@ -145,4 +158,6 @@ def _counts(certificate: Mapping[str, Any]) -> dict[str, int]:
     for name, one in certificate["sets"].items():
         for measure in ("items", "items_too_short", "items_matched", "documents_matched"):
             counts[f"{measure}|set={name}"] = one[measure]
+    for name, one in certificate["self_test"]["disguises"].items():
+        counts |= {f"{measure}|disguise={name}": one[measure] for measure in ("planted", "found")}
     return counts
