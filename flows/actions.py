@@ -142,7 +142,6 @@ def inspect(asked: Asked, pin: str, batches: int, samples: int, picture: Path | 
         raise InvariantError(f"pin {pin}: {found.faults} faults in what it would feed", "do not train on it")
 
 
-<<<<<<< HEAD
 def trace(asked: Asked, pin: str, step: int) -> None:
     """The documents of a training step, by train.batch_size of params.yaml; the first step is 1."""
     from audit.trace import trace as traced
@@ -161,8 +160,6 @@ def trace(asked: Asked, pin: str, step: int) -> None:
     return show.table(f"Step {step} of {size} sequences", ("position", "sequence", "document", "record", "ids"), rows)
 
 
-=======
->>>>>>> dedup-deep
 def what_if(asked: Asked, limits: list[str]) -> None:
     from audit.what_if import what_if as answer_to
 
@@ -183,8 +180,6 @@ def what_if(asked: Asked, limits: list[str]) -> None:
         show.line(f"{escape(place)}: {escape(' '.join(one.text.split()))}")
     moved = sum(move.documents for move in answer.moves)
     return show.line(f"{moved:,} of {answer.documents:,} documents would change sides; nothing was built")
-<<<<<<< HEAD
-=======
 
 
 def _what_if_dedup(asked: Asked, limits: list[str]) -> None:
@@ -212,7 +207,6 @@ def _what_if_dedup(asked: Asked, limits: list[str]) -> None:
             show.line(escape(f"{pair.similarity:.3f}  {pair.part} row {pair.row}: {pair.text}"))
             show.line(escape(f"       {pair.other_part} row {pair.other_row}: {pair.other_text}"))
     return show.line("nothing was built")
->>>>>>> dedup-deep
 
 
 def unlock(asked: Asked) -> None:

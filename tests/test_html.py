@@ -34,7 +34,10 @@ MARKUP = [
     "</article>",
     "<br>",
     "<code>",
-] + ["a b", "\n", "\ud7ff"]
+    "a b",
+    "\n",
+    "\ud7ff",
+]
 FILL = "<p>A paragraph of main text that is long enough to be one, with commas, and more.</p>" * 3
 
 
