@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from tasks.errors import GristmillError
+from tasks.errors import GristmillError, ParamsError
 from tasks.locks import build_lock
 from tasks.perform import Report, perform
 from tasks.pipeline import STEPS
@@ -38,7 +38,9 @@ def main(arguments: list[str] | None = None) -> int:
 def workers_of(project: Project) -> int:
     """Worker processes by params.yaml's `run.workers`; 0 there means as many as there are cores."""
     wanted = project.section("run").get("workers", 0)
-    return int(wanted) or len(os.sched_getaffinity(0))
+    if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted < 0:
+        raise ParamsError(f"params.yaml: run.workers is {wanted!r}, no whole number from 0", "0 is one for each core")
+    return wanted or len(os.sched_getaffinity(0))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -49,6 +49,8 @@ def status(steps: Iterable[Step], project: Project) -> list[Status]:
     """The status of every step, in order. A step whose input would run anew is not up to date either."""
     found: list[Status] = []
     parts = Parts()
+    steps = tuple(steps)
+    still = _still(steps)
     for step in steps:
         stale = [s.step for s in found if not s.up_to_date and s.step in step.inputs]
         try:
@@ -58,7 +60,7 @@ def status(steps: Iterable[Step], project: Project) -> list[Status]:
             found.append(Status(step.name, False, why, {}, {}))
             continue
         parts = _parts(build) if step.outside == FROM_SOURCES else parts
-        found.append(_of(build, stale, parts))
+        found.append(_of(build, stale, parts, still))
     return found
 
 
@@ -68,12 +70,22 @@ def is_judged(build: Build) -> bool:
     return bool(read_stamp(build.stamp).get("judged") == wanted)
 
 
-def _of(build: Build, stale: list[str], parts: Parts) -> Status:
+def _still(steps: Iterable[Step]) -> frozenset[str]:
+    """Folders into which no part flows, as a tokenizer's: another file at the sources makes none of them anew."""
+    still: set[str] = set()
+    for step in steps:
+        if step.outside != FROM_SOURCES:
+            names = {f"{step.name}/{folder.name}": folder.reads for folder in step.folders}
+            still.update(name for name, reads in names.items() if still.issuperset(reads))
+    return frozenset(still)
+
+
+def _of(build: Build, stale: list[str], parts: Parts, still: frozenset[str]) -> Status:
     why = [*_reasons(build), *(f"{name} would run" for name in stale)]
     make, carry = {}, {}
     if why:
         for folder in build.step.folders:
-            make[folder.name], carry[folder.name] = _forecast(build, folder, parts)
+            make[folder.name], carry[folder.name] = _forecast(build, folder, parts, still)
     elif not is_judged(build):
         why = ["its limits changed: what stands would be judged again"]
     stands = build.standing
@@ -121,7 +133,7 @@ def _parts(build: Build) -> Parts:
     return Parts(wanted, frozenset(standing))
 
 
-def _forecast(build: Build, folder: Folder, parts: Parts) -> tuple[int, int]:
+def _forecast(build: Build, folder: Folder, parts: Parts, still: frozenset[str]) -> tuple[int, int]:
     """(units to make at least, units to carry over at most)."""
     if build.step.outside == FROM_SOURCES:
         return _forecast_ingest(build, folder)
@@ -131,7 +143,8 @@ def _forecast(build: Build, folder: Folder, parts: Parts) -> tuple[int, int]:
         return (len(parts.wanted or "") if aligned and folder.plan is each_part else max(1, len(units))), 0
     if aligned and parts.wanted is not None:
         return len(parts.wanted - units.keys()), len(parts.wanted & units.keys())
-    new = int(parts.wanted is not None and not parts.wanted <= parts.standing)
+    flows = f"{build.step.name}/{folder.name}" not in still
+    new = int(flows and parts.wanted is not None and not parts.wanted <= parts.standing)
     return new, len(units) - new
 
 

@@ -233,7 +233,7 @@ def test_case_45_the_helper_of_a_late_step_remakes_no_early_one(corpus, house):
     append(house, "tasks.text.split", "\n\nMORE = 1\n")
     said = gristmill(corpus, "status", "--json", house=house)
     why = {row["step"]: row["why"] for row in json.loads(said.stdout)}
-    assert why["pack"] == ["code of splits changed"]
+    assert "code of splits changed" in why["pack"] and why["tokenize"] == []
     said = mill(corpus, house=house)
     assert next(name for name in STEPS if said[name]["outcome"] != "up_to_date") == "pack"
     assert contents(corpus)["mix"]

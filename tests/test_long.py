@@ -63,6 +63,14 @@ def programs() -> list[str]:
     return []
 
 
+def a_new_program() -> str:
+    """50 kB of code that stands nowhere else and repeats nothing."""
+    chance = random.Random(3)
+    names = ["".join(chance.choice("abcdefghijklmnop") for _ in range(7)) for _ in range(400)]
+    lines = [f"{chance.choice(names)} = {chance.choice(names)} * {chance.randrange(99)}" for _ in range(2200)]
+    return "\n".join(lines) + "\n"
+
+
 def lay(root: Path, shuffled: random.Random) -> None:
     """The corpus, its files created in `shuffled` order."""
     root.mkdir(parents=True)
@@ -146,7 +154,7 @@ def test_one_file_more_makes_two_parts_and_two_groups_of_a_split_at_most(built, 
     parts = len(Manifest.read(Project(root).artifact("ingest")).folders["documents"])
     assert parts >= 20
     assert [name for name, row in status(root).items() if not row["up_to_date"]] == []
-    (root / "sources" / "library" / "200_new.py").write_text("def newly_added(grain):\n    return grain + 1\n" * 900)
+    (root / "sources" / "library" / "200_new.py").write_text(a_new_program())
     ahead = status(root)
     assert not any(row["up_to_date"] for row in ahead.values())
     began = time.monotonic()
