@@ -424,7 +424,8 @@ def test_what_of_an_archive_is_no_document():
     assert read(warc("красный дом стоит".encode("cp1251"), content="text/plain; charset=windows-1251"), "warc") == [
         ("response", "красный дом стоит")
     ]
-    assert read(warc(b"x" * 5000, content="text/plain"), "warc", limit=1000)[0][0] == "too_large"
+    assert read(warc(b"x" * 50_000, content="text/plain"), "warc", limit=60_000)[0][0] == "too_large"
+    assert read(warc(b"x" * 40_000, content="text/plain"), "warc", limit=60_000)[0][0] == "response"
 
 
 @pytest.mark.parametrize("cut", [5, 30, 200])

@@ -443,6 +443,8 @@ def test_too_many_rejects_fail_the_step(tmp_path):
         InvariantError, match=r"source s: 2 of 3 records rejected \(0\.667: no_text 1, type 1\).* is 0\.5"
     ):
         build(tmp_path, files, rejects_max_share=0.5)
+    with pytest.raises(InvariantError, match=r"The first is record 1 of a\.jsonl: no_text: .*; its fields: body"):
+        build(tmp_path, files, rejects_max_share=0.5)
     _, report = build(tmp_path, files, rejects_max_share=0.7)
     assert report.counts["rejected"] == 2 and report.counts["rejected|reason=type"] == 1
     assert report.counts["records_in"] == report.counts["documents_out"] + report.counts["rejected"]

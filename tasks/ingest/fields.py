@@ -2,9 +2,9 @@
 
 In: a record's bytes, what it is read as, the kind and the options of its source. Out: Fields, Reject or Skip. It reads
 no file. Which field of a JSON record holds the text: as the source's `fields` say, else by its shape
-(tasks.ingest.shapes). `url` and `created` are taken where they are text; all other fields, those of messages too, go to `metadata`. There also
-stand `encoding` (of a text that was not in UTF-8), `foreign_lines`, `language` (mapped, or from a header) and `mended`
-(of a text, not of a chat or code, in which UTF-8 had been read as windows-1252).
+(tasks.ingest.shapes). `url` and `created` are taken where they are text; all other fields, those of messages too, go
+to `metadata`. There also stand `encoding` (of a text that was not in UTF-8), `foreign_lines`, `language` (mapped, or
+from a header) and `mended` (of a text, not of a chat or code, in which UTF-8 had been read as windows-1252).
 
 Reasons: encoding, json, surrogate, type, csv, no_text, empty, too_large, html, http, pdf, no_text_layer.
 """
