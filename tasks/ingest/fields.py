@@ -105,7 +105,8 @@ def _of_record(record: Any, form: str, kind: str, how: How, exact: bool = False)
 
 def _made(found: Found, metadata: str | None, known: dict[str, Any]) -> Fields:
     if found.messages is None:
-        return Fields(found.text or "", metadata=metadata, shape=found.shape, **known)
+        facts = known.get("url"), known.get("created"), metadata
+        return Fields(found.text or "", None, None, *facts, found.shape)
     text, offsets = joined([message["content"] for message in found.messages])
     return Fields(text, found.messages, offsets, metadata=metadata, shape=found.shape, **known)
 
