@@ -58,6 +58,9 @@ FORMATS = TEXTS | RECORDS | FILES
 CODECS = ("gz", "zst", "bz2", "xz", "lz4")
 """What may pack a file of any format but those in UNPACKED."""
 
+HOW = ("fields", "encoding", "records")
+"""Options of a source that say how its files are read: they shape documents, so they stand beside its kind."""
+
 UNPACKED = frozenset({"parquet", "arrow"})
 _CODE = """
 .bash .c .cc .clj .cpp .cs .css .cu .cuh .cxx .dart .el .ex .exs .f90 .go .h .hpp .hs .htm .html .java
@@ -177,7 +180,8 @@ def _source(project: Project, item: Mapping[str, Any], digests: Digests, skipped
     left = Counter(PurePosixPath(path).suffix for path in paths if not format_of(path, kind))
     if left:
         skipped[item["name"]] = dict(left)
-    return {"kind": kind, "files": digests.of_files(root, known, named)}
+    how = {name: item[name] for name in HOW if item.get(name)}
+    return {"kind": kind, "files": digests.of_files(root, known, named), **({"how": how} if how else {})}
 
 
 def _set(project: Project, item: Mapping[str, Any], digests: Digests) -> dict[str, Any]:

@@ -141,6 +141,9 @@ def test_records_in_utf_16(mark):
 def test_records_in_a_declared_encoding():
     data = '{"text":"红楼梦"}\n'.encode("gb18030")
     assert texts(data, "jsonl", encoding="gb2312") == ["红楼梦"]
+    assert texts('{"text":"红楼梦"}\n'.encode(), "jsonl", encoding="gb2312") == ["红楼梦"]
+    assert texts(LINES, "jsonl", encoding="utf-16") == ["one", "two"]
+    assert texts(LINES.decode().encode("utf-16-be"), "jsonl", encoding="utf-16-be") == ["one", "two"]
     assert read(data, "jsonl")[0][0] == "encoding"
 
 
