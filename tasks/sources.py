@@ -5,11 +5,13 @@ that they name. Out: one JSON with every file's size and digest. It reads bytes 
 understand them.
 
 data/sources.json, canonical (sorted keys), no path of this machine, no clock:
-    sources     name -> {"kind": web, book, code, paper or chat, "files": {path: {"sha256": 64 hex, "bytes":
-    n}}} sets        name -> {"files": ...}: the evaluation sets tokenizers  name -> {"files": ...}: the
-    tokenizer that tokenize names; no files where it is not there yet signals  module -> {"files": ...}: the Python
-    files that filter.signals names; no files where one is not there skipped     source -> {suffix: number of
-    files of no known format} versions    distribution -> version of each library that shapes bytes
+    sources     name -> {"kind": web, book, code, paper or chat, "files": {path: {"sha256": 64 hex, "bytes": n}}},
+                with "how": {option: value} where fields, encoding or records are set
+    sets        name -> {"files": ...}: the evaluation sets
+    tokenizers  name -> {"files": ...}: the tokenizer that tokenize names; no files where it is not there yet
+    signals     module -> {"files": ...}: the Python files that filter.signals names; no files where one is not there
+    skipped     source -> {suffix: number of files of no known format}
+    versions    distribution -> version of each library that shapes bytes
 
 Paths are relative to their source ("/" between folders), so a source may be moved. Folders are walked in
 sorted order. Passed over are names that begin with a dot, __pycache__, links to what lies in the same source,
