@@ -31,6 +31,7 @@ from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from tasks.code import data_files
 from tasks.digests import Digests
 from tasks.errors import ParamsError, SourceError
 
@@ -208,10 +209,19 @@ def _signals(project: Project, recipe: Mapping[str, Any], digests: Digests) -> d
     spelled = (recipe.get("filter") or {}).get("signals") or []
     modules = sorted({item.partition(":")[0] for item in spelled if isinstance(item, str)})
     root = project.root.resolve()
-    return {
-        name: {"files": digests.of_files(root, [f"{name}.py"] * (root / f"{name}.py").is_file(), f"signals of {name}")}
-        for name in modules
-    }
+    return {name: {"files": digests.of_files(root, _module(root, name), f"signals of {name}")} for name in modules}
+
+
+def _module(root: Path, name: str) -> list[str]:
+    """The Python file of a module beside params.yaml and what its DATA_FILES name; nothing where it is not there."""
+    file = root / f"{name}.py"
+    try:
+        source = file.read_text(encoding="utf-8")
+        return [file.name, *data_files(source)]
+    except FileNotFoundError:
+        return []
+    except (SyntaxError, ValueError) as error:
+        raise SourceError(f"{file.name}, which filter.signals names, cannot be read: {error}", "correct it") from None
 
 
 def _standing(project: Project, item: Mapping[str, Any], named: str) -> Path:
