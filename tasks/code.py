@@ -60,7 +60,7 @@ def _source_digest(module: str) -> str:
 def _blanked_of(module: str, stamp: tuple[int, int]) -> tuple[str, tuple[str, ...]]:
     """The blanked source and the names of its data files; `stamp` renews the memory after an edit."""
     source = _path(module).read_text(encoding="utf-8")
-    return blanked(source), tuple(_data_files(source))
+    return blanked(source), tuple(data_files(source))
 
 
 def _path(module: str) -> Path:
@@ -118,15 +118,15 @@ def _exists(module: str) -> bool:
     return _path(module).is_file()
 
 
-def _data_files(source: str) -> list[str]:
+def data_files(source: str) -> list[str]:
     """The names in a module's DATA_FILES, in order."""
     for node in ast.parse(source).body:
-        if isinstance(node, ast.Assign) and any(_is_data_files(target) for target in node.targets):
+        if isinstance(node, ast.Assign) and any(_isdata_files(target) for target in node.targets):
             return [str(name) for name in ast.literal_eval(node.value)]
     return []
 
 
-def _is_data_files(target: ast.expr) -> bool:
+def _isdata_files(target: ast.expr) -> bool:
     return isinstance(target, ast.Name) and target.id == "DATA_FILES"
 
 

@@ -5,7 +5,8 @@ that they name. Out: one JSON with every file's size and digest. It reads bytes 
 understand them.
 
 data/sources.json, canonical (sorted keys), no path of this machine, no clock:
-    sources     name -> {"kind": web, book, code, paper or chat, "files": {path: {"sha256": 64 hex, "bytes": n}}}
+    sources     name -> {"kind": web, book, code, paper or chat, "files": {path: {"sha256": 64 hex, "bytes": n}}},
+                with "how": {option: value} where fields, encoding or records are set
     sets        name -> {"fields": as params.yaml names them, "files": ...}: the evaluation sets
     tokenizers  name -> {"files": ...}: the tokenizer that tokenize names; no files where it is not there yet
     signals     module -> {"files": ...}: the Python files that filter.signals names; no files where one is not there
@@ -30,6 +31,7 @@ from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from tasks.code import data_files
 from tasks.digests import Digests
 from tasks.errors import ParamsError, SourceError
 
@@ -58,6 +60,9 @@ FILES = {
 FORMATS = TEXTS | RECORDS | FILES
 CODECS = ("gz", "zst", "bz2", "xz", "lz4")
 """What may pack a file of any format but those in UNPACKED."""
+
+HOW = ("fields", "encoding", "records")
+"""Options of a source that say how its files are read: they shape documents, so they stand beside its kind."""
 
 UNPACKED = frozenset({"parquet", "arrow"})
 PLAIN = frozenset(TEXTS) | {".jsonl", ".ndjson", ".csv", ".tsv"}
@@ -184,7 +189,8 @@ def _source(project: Project, item: Mapping[str, Any], digests: Digests, skipped
     files = digests.of_files(root, known, named)
     if not any(facts["bytes"] or PurePosixPath(path).suffix not in PLAIN for path, facts in files.items()):
         raise SourceError(f"{named} is empty: {item['path']} holds 0 bytes in {len(files)} files", "fill it or drop it")
-    return {"kind": kind, "files": files}
+    how = {name: item[name] for name in HOW if item.get(name)}
+    return {"kind": kind, "files": files, **({"how": how} if how else {})}
 
 
 def _set(project: Project, item: Mapping[str, Any], digests: Digests) -> dict[str, Any]:
@@ -209,10 +215,19 @@ def _signals(project: Project, recipe: Mapping[str, Any], digests: Digests) -> d
     spelled = (recipe.get("filter") or {}).get("signals") or []
     modules = sorted({item.partition(":")[0] for item in spelled if isinstance(item, str)})
     root = project.root.resolve()
-    return {
-        name: {"files": digests.of_files(root, [f"{name}.py"] * (root / f"{name}.py").is_file(), f"signals of {name}")}
-        for name in modules
-    }
+    return {name: {"files": digests.of_files(root, _module(root, name), f"signals of {name}")} for name in modules}
+
+
+def _module(root: Path, name: str) -> list[str]:
+    """The Python file of a module beside params.yaml and what its DATA_FILES name; nothing where it is not there."""
+    file = root / f"{name}.py"
+    try:
+        source = file.read_text(encoding="utf-8")
+        return [file.name, *data_files(source)]
+    except FileNotFoundError:
+        return []
+    except (SyntaxError, ValueError) as error:
+        raise SourceError(f"{file.name}, which filter.signals names, cannot be read: {error}", "correct it") from None
 
 
 def _standing(project: Project, item: Mapping[str, Any], named: str) -> Path:

@@ -1,6 +1,7 @@
 """Encodings: real files and their truth; nothing is replaced, what is unsure is refused."""
 
 import csv
+import json
 
 import pytest
 from corpora import SHARED, shared
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.ingest.fields import Reject, read_fields
-from tasks.text.encodings import Decoded, Undecodable, codec_of, declared_in, decode
+from tasks.text.encodings import Decoded, Undecodable, codec_of, declared_in, decode, mended
 
 WRONG = {"Hungarian_Magyar-Latin1"}
 """Typed with õ and û for ő and ű: its truth is what the bytes are in cp1252, cp1250 gives the Hungarian letters."""
@@ -88,8 +89,8 @@ def test_a_declaration_that_does_not_hold_is_not_believed():
     assert decode("día".encode(), "gbk") == Decoded("día")
     text = (
         "Все люди рождаются свободными и равными в своем достоинстве и правах. Они наделены разумом и совестью и "
-        "должны поступать в отношении друг друга в духе братства. Каждый человек имеет право "
-        "на жизнь, на свободу и на личную неприкосновенность. Никто не должен содержаться в рабстве или в подневольном состоянии."
+        "должны поступать в отношении друг друга в духе братства. Каждый человек имеет право на жизнь, на свободу "
+        "и на личную неприкосновенность. Никто не должен содержаться в рабстве или в подневольном состоянии."
     )
     assert decode(text.encode("koi8-r"), "shift_jis") == Decoded(text, "koi8-r")
     assert declared_in(b'<meta charset="koi8-r">') == "koi8-r"
@@ -121,3 +122,34 @@ def test_any_bytes_are_text_or_refused(raw, declared):
 def test_utf_8_is_never_taken_for_another(text):
     if not any(odd in text for odd in "\0\x1b") and not text.startswith("\ufeff"):
         assert decode(text.encode(), "gbk") == Decoded(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "codec"),
+    [
+        ("Un café, déjà vu, là-bas: élève.".replace("à", "ç"), "cp1252"),
+        ("Quoted” – and – more…".replace("”", "“"), "cp1252"),
+        ("Съешь же ещё булок", "latin-1"),
+        ("红楼梦里的人", "latin-1"),
+    ],
+)
+def test_utf_8_read_as_windows_1252_is_mended(text, codec):
+    spoilt = text.encode().decode(codec)
+    assert mended(spoilt) == text and mended(text) is None
+    found = read_fields(json.dumps({"text": spoilt, "n": 1}).encode(), "jsonl", "web")
+    assert (found.text, found.metadata) == (text, '{"mended":"cp1252","n":1}')
+    assert read_fields(json.dumps({"text": spoilt}).encode(), "jsonl", "code").text == spoilt
+
+
+@pytest.mark.parametrize(
+    "text", ["Ã© is what é becomes, Ã¨ is è", "Ã©", "SÃO PAULO, AÇÃO, ÂNGULO", "Â§ 5", "ääkköset", "å"]
+)
+def test_what_is_not_surely_spoilt_is_left_alone(text):
+    assert mended(text) is None
+
+
+def test_no_real_text_is_mended():
+    texts = sorted(shared("corpora/web/langid").rglob("*.txt"))
+    assert len(texts) > 100
+    for path in texts:
+        assert mended(path.read_text(errors="replace")) is None, path

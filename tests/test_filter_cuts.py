@@ -191,3 +191,10 @@ def test_characters_are_conserved_whatever_meets(data):
     covered = {byte for start, stop, _ in cuts for byte in range(start, stop)}
     kept = bytes(byte for at, byte in enumerate(text.encode()) if at not in covered).decode()
     assert [c for c in got.text.replace("<x>", "") if c != "\n"] == [c for c in kept if c != "\n"]
+
+
+def test_a_text_of_laughter_is_dropped_and_its_value_shown():
+    text = "哈" * 80 + "这是一篇关于磨坊的文章，讲述了它的故事。"
+    (row,) = run([text], ["web"], params({"set": "gopher-1"}))[1].files[".parquet"].to_pylist()
+    assert (row["verdict"], row["rule"], row["limit"]) == ("drop", "gopher.top_2gram", 0.2)
+    assert row["value"] == 80 / len(text)

@@ -92,6 +92,38 @@ def test_an_edit_of_the_file_measures_it_anew_and_nothing_else(project):
     assert again.counts["dropped|rule=no_mill"] == 1
 
 
+WITH_MODEL = """
+import json
+from pathlib import Path
+
+import pyarrow as pa
+
+DATA_FILES = ("model.json",)
+
+
+def mills(texts):
+    model = json.loads((Path(__file__).parent / "model.json").read_text())
+    return pa.array([model] * len(texts))
+"""
+
+
+def test_a_data_file_is_in_the_key_too(project, tmp_path):
+    shutil.copytree(project.root, tmp_path / "copy")
+    (tmp_path / "copy" / "my_rules.py").write_text(WITH_MODEL, encoding="utf-8")
+    (tmp_path / "copy" / "model.json").write_text("3", encoding="utf-8")
+    copy = Project(tmp_path / "copy")
+    assert perform(STEP, copy).counts["dropped|rule=no_mill"] == 0
+    assert perform(STEP, copy).outcome == "up_to_date"
+    (tmp_path / "copy" / "model.json").write_text("0.5", encoding="utf-8")
+    assert perform(STEP, copy).made["own"] == 1
+    (tmp_path / "copy" / "model.json").unlink()
+    with pytest.raises(SourceError, match=r"model\.json"):
+        perform(STEP, copy)
+    (tmp_path / "copy" / "my_rules.py").write_text("def mills(:", encoding="utf-8")
+    with pytest.raises(SourceError, match=r"my_rules\.py, which filter\.signals names, cannot be read"):
+        perform(STEP, copy)
+
+
 def test_a_missing_file_is_named(project, tmp_path):
     shutil.copytree(project.root, tmp_path / "copy")
     (tmp_path / "copy" / "my_rules.py").unlink()

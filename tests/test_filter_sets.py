@@ -18,7 +18,7 @@ PUBLISHED = {
     "basic-1": "4832e7fa5ce1a157",
     "c4-1": "47667a4df6850e9a",
     "code-1": "5ff58c6810510fce",
-    "fineweb-1": "7b36e2b3d75bbe9d",
+    "fineweb-1": "9355887e22b17220",
     "fineweb2-1": "b8dadab42ac89e35",
     "gopher-1": "8b9b8b451137d9b9",
 }

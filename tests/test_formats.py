@@ -141,6 +141,9 @@ def test_records_in_utf_16(mark):
 def test_records_in_a_declared_encoding():
     data = '{"text":"红楼梦"}\n'.encode("gb18030")
     assert texts(data, "jsonl", encoding="gb2312") == ["红楼梦"]
+    assert texts('{"text":"红楼梦"}\n'.encode(), "jsonl", encoding="gb2312") == ["红楼梦"]
+    assert texts(LINES, "jsonl", encoding="utf-16") == ["one", "two"]
+    assert texts(LINES.decode().encode("utf-16-be"), "jsonl", encoding="utf-16-be") == ["one", "two"]
     assert read(data, "jsonl")[0][0] == "encoding"
 
 
@@ -424,7 +427,8 @@ def test_what_of_an_archive_is_no_document():
     assert read(warc("красный дом стоит".encode("cp1251"), content="text/plain; charset=windows-1251"), "warc") == [
         ("response", "красный дом стоит")
     ]
-    assert read(warc(b"x" * 5000, content="text/plain"), "warc", limit=1000)[0][0] == "too_large"
+    assert read(warc(b"x" * 50_000, content="text/plain"), "warc", limit=60_000)[0][0] == "too_large"
+    assert read(warc(b"x" * 40_000, content="text/plain"), "warc", limit=60_000)[0][0] == "response"
 
 
 @pytest.mark.parametrize("cut", [5, 30, 200])

@@ -17,26 +17,8 @@ BODY = (
     "<footer>Imprint</footer></body></html>"
 )
 MARKUP = [
-    "<p>",
-    "</p>",
-    "<pre>",
-    "<table>",
-    "<tr>",
-    "<td>",
-    "<li>",
-    "<ul>",
-    "&amp;",
-    "&#0;",
-    "text",
-    "<script>",
-    "]]>",
-    "<![CDATA[",
-    "</article>",
-    "<br>",
-    "<code>",
-    "a b",
-    "\n",
-    "\ud7ff",
+    *("<p>", "</p>", "<pre>", "<table>", "<tr>", "<td>", "<li>", "<ul>", "&amp;", "&#0;", "text", "<script>", "]]>"),
+    *("<![CDATA[", "</article>", "<br>", "<code>", "a b", "\n", "\ud7ff"),
 ]
 FILL = "<p>A paragraph of main text that is long enough to be one, with commas, and more.</p>" * 3
 

@@ -21,7 +21,7 @@ from tasks import perform as module
 from tasks.artifacts.documents import DOCUMENTS, PLACES, REJECTS
 from tasks.artifacts.manifest import Manifest
 from tasks.artifacts.tables import read_table
-from tasks.errors import InvariantError, SourceError
+from tasks.errors import InvariantError, ParamsError, SourceError
 from tasks.ingest import STEP, reading
 from tasks.ingest.fields import Reject, read_fields
 from tasks.ingest.planning import take
@@ -443,9 +443,59 @@ def test_too_many_rejects_fail_the_step(tmp_path):
         InvariantError, match=r"source s: 2 of 3 records rejected \(0\.667: no_text 1, type 1\).* is 0\.5"
     ):
         build(tmp_path, files, rejects_max_share=0.5)
+    with pytest.raises(InvariantError, match=r"The first is record 1 of a\.jsonl: no_text: .*; its fields: body"):
+        build(tmp_path, files, rejects_max_share=0.5)
     _, report = build(tmp_path, files, rejects_max_share=0.7)
     assert report.counts["rejected"] == 2 and report.counts["rejected|reason=type"] == 1
     assert report.counts["records_in"] == report.counts["documents_out"] + report.counts["rejected"]
+
+
+# Options of a source
+
+
+def with_options(root, files, **options):
+    project = lay(root, files)
+    section = json.loads((root / "params.yaml").read_text())
+    section["ingest"]["sources"][0] |= options
+    (root / "params.yaml").write_text(json.dumps(section))
+    return project
+
+
+def test_a_changed_option_of_a_source_is_read_anew(tmp_path):
+    files = {"a.jsonl": lines({"title": "T", "body": "B", "text": "t"}), "b.txt": "one\n\ntwo\n"}
+    project, _ = build(tmp_path, files)
+    assert texts(project) == ["t", "one\n\ntwo\n"]
+    report = perform(STEP, with_options(tmp_path, {}, fields={"text": "{title}: {body}"}, records="paragraph"))
+    assert report.outcome == "built" and texts(project) == ["T: B", "one", "two"]
+    assert report.counts["documents|shape=template"] == 1 and report.counts["documents|shape=paragraph"] == 2
+    assert perform(STEP, project).outcome == "up_to_date"
+    perform(STEP, with_options(tmp_path, {"b.txt": "día".encode("utf-16-le")}, encoding="utf-16"))
+    assert texts(project) == ["t", "día"]
+
+
+@pytest.mark.parametrize("small", [1, 1 << 20])
+def test_lines_of_a_packed_text_are_documents(tmp_path, small):
+    project = with_options(tmp_path, {"a.txt.gz": gzip.compress(b"one\n\ntwo\r\n" * 3)}, records="line")
+    params = json.loads((tmp_path / "params.yaml").read_text())
+    params["ingest"]["small_file_bytes"] = min(small, 4096)
+    (tmp_path / "params.yaml").write_text(json.dumps(params))
+    perform(STEP, project)
+    assert texts(project) == ["one", "two"] * 3
+    assert [place["record"] for place in rows(project, "places")] == [0, 2, 3, 5, 6, 8]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"encoding": "base64"}, "encoding base64"),
+        ({"fields": {"text": "a", "messages": "b"}}, "name text and messages"),
+        ({"fields": {"body": "a"}}, "body"),
+        ({"records": "page"}, "records"),
+    ],
+)
+def test_options_that_are_none(tmp_path, options, words):
+    with pytest.raises(ParamsError, match=words):
+        perform(STEP, with_options(tmp_path, {"a.txt": "a"}, **options))
 
 
 # Parts

@@ -180,6 +180,22 @@ def test_a_part_without_a_kept_document(small, texts):
     assert result.counts["tokens"] == 0
 
 
+def test_filters_lines_and_masks_are_applied_with_the_other_cuts(small):
+    text = (
+        "a long enough first line of text\njavascript here\nwrite to a@b.co now please\n\nLEAKED passage\n\nand the end"
+    )
+    start, leak = text.index("javascript"), text.index("LEAKED")
+    mail, stop = text.index("a@b.co"), text.index("write")
+    lines = [(0, start, stop, "scripts", ""), (0, mail, mail + 6, "mask:email", "<email>")]
+    result = made(small, [text], {0: ("filter", "cut", "scripts")}, cuts=[(0, leak, leak + 14)], filter_cuts=lines)
+    left = "a long enough first line of text\nwrite to <email> now please\n\nand the end"
+    assert decoded(small, result) == [left]
+    counts = result.counts
+    assert counts["characters_in"] == counts["characters_kept"] + counts["characters_cut"]
+    assert counts["characters_kept"] + counts["separators"] == len(left)
+    assert row_key("m", "s", [(1, 2)]) != row_key("m", "s", [(1, 2, "")]) != row_key("m", "s", [(1, 2, "x")])
+
+
 def test_a_short_document_without_cuts_is_the_filters_affair(small):
     assert made(small, ["ab"]).files[".parquet"]["reason"].to_pylist() == [None]
 

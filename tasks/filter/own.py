@@ -4,7 +4,8 @@ In: the text and metadata of a part, and the user's Python files beside params.y
 row-aligned, null where a document has no such number. It judges nothing.
 
 A function takes the texts as one pyarrow array of large_string and gives back a pyarrow array of as many numbers. Its
-file's digest is in the key; what that file imports or reads is not, so keep what shapes the numbers in the one file.
+file's digest is in the key, and so are those of the files beside it that it names in DATA_FILES = ("model.ftz",); what
+it imports or reads besides is not.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def plan_own(plan: Plan, folder: Folder) -> list[Unit]:
             raise SourceError(
                 f"filter.signals names {module}, but {module}.py is not beside params.yaml", "put it there"
             )
-        digests[module] = found[f"{module}.py"]["sha256"]
+        digests[module] = {file: facts["sha256"] for file, facts in sorted(found.items())}
         files[module] = str(Path(plan.root) / f"{module}.py")
     return [replace(unit, spec={"signals": digests}, files=files) for unit in each_part(plan, folder)]
 

@@ -15,6 +15,7 @@ Formats, as tasks.sources names them by suffix, each plain or packed (text.gz):
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -143,7 +144,16 @@ def _codec(head: bytes, encoding: str | None) -> str | None:
     if (marked := mark_of(head)) or encoding is None:
         return marked
     codec = codec_meant(encoding)
-    return None if codec in (None, "utf-8") else codec
+    return None if codec in (None, "utf-8") or _is_utf8(head, str(codec)) else codec
+
+
+def _is_utf8(head: bytes, codec: str) -> bool:
+    """Whether a stream is UTF-8 whatever was declared; ASCII alone says nothing, but that it is not UTF-16."""
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return "\0" not in text and (not text.isascii() or codec.startswith(("utf-16", "utf-32")))
 
 
 def _not_packed(head: bytes, codec: str) -> None:

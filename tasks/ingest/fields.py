@@ -3,8 +3,8 @@
 In: a record's bytes, what it is read as, the kind and the options of its source. Out: Fields, Reject or Skip. It reads
 no file. Which field of a JSON record holds the text: as the source's `fields` say, else by its shape
 (tasks.ingest.shapes). `url` and `created` are taken where they are text; all other fields, those of messages too, go
-to `metadata`, and there also stand `encoding` (of a text that was not in UTF-8), `foreign_lines` and `language`
-(mapped, or from a header).
+to `metadata`. There also stand `encoding` (of a text that was not in UTF-8), `foreign_lines`, `language` (mapped, or
+from a header) and `mended` (of a text, not of a chat or code, in which UTF-8 had been read as windows-1252).
 
 Reasons: encoding, json, surrogate, type, csv, no_text, empty, too_large, html, http, pdf, no_text_layer.
 """
@@ -20,6 +20,7 @@ from tasks.ingest.parsing import EXACT, canonical, decoded, exactly_parsed, larg
 from tasks.ingest.refusals import Reject, Skip, kind_of
 from tasks.ingest.shapes import Found, recognised
 from tasks.text.chats import joined
+from tasks.text.encodings import mended
 
 __all__ = ["Fields", "Reject", "Skip", "read_fields"]
 
@@ -50,7 +51,10 @@ def read_fields(raw: bytes, form: str, kind: str, how: How = PLAIN) -> Fields:
         fields = _of_page(_page(raw, form, how))
     if not fields.text:
         raise Reject("empty", "its text has no characters")
-    return fields
+    if kind == "code" or fields.messages is not None or (text := mended(fields.text)) is None:
+        return fields
+    metadata = parsed((fields.metadata or "{}").encode()) | {"mended": "cp1252"}
+    return fields._replace(text=text, metadata=canonical(metadata, largest_float(metadata) is None))
 
 
 def _page(raw: bytes, form: str, how: How) -> Page:
@@ -101,7 +105,8 @@ def _of_record(record: Any, form: str, kind: str, how: How, exact: bool = False)
 
 def _made(found: Found, metadata: str | None, known: dict[str, Any]) -> Fields:
     if found.messages is None:
-        return Fields(found.text or "", metadata=metadata, shape=found.shape, **known)
+        facts = known.get("url"), known.get("created"), metadata
+        return Fields(found.text or "", None, None, *facts, found.shape)
     text, offsets = joined([message["content"] for message in found.messages])
     return Fields(text, found.messages, offsets, metadata=metadata, shape=found.shape, **known)
 

@@ -51,6 +51,8 @@ def recognised(record: Record | list[Any], kind: str) -> Found:
     """Raises Reject: no_text where no shape fits, with the fields seen; type where a field holds something else."""
     if isinstance(record, list):
         return Found("list", ("messages",), messages=messages_of(record, "messages"), more=_more(record, "messages"))
+    if kind != "chat" and isinstance(record.get("text"), str):
+        return Found("text", ("text",), record["text"])  # nearly every record there is
     for fits, read in _CHAT_ORDER if kind == "chat" else _ORDER:
         if all(_there(record, name) for name in fits):
             return read(record, kind)

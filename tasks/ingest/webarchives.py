@@ -21,21 +21,25 @@ from tasks.ingest.columns import json_text
 from tasks.ingest.streams import BLOCK, as_file
 
 TEXTS = frozenset({"text/html", "application/xhtml+xml", "text/plain"})
+LINE_BYTES = 4096
+"""What a line holds beside its payload; base64 makes four bytes of three, and the line is held against the limit."""
+
 TYPES = frozenset({"response", "resource", "conversion"})
 
 
 def archive_lines(stream: Iterator[bytes], limit: int) -> Iterator[bytes]:
-    """The records; limit: bytes of a payload. Raises OSError or ValueError where the file is damaged."""
+    """The records; limit: bytes of a line. Raises OSError or ValueError where the file is damaged."""
     from warcio.archiveiterator import ArchiveIterator
     from warcio.exceptions import ArchiveLoadFailed
 
+    most = max(0, limit * 3 // 4 - LINE_BYTES)
     number = -1
     try:
         records = ArchiveIterator(as_file(stream))
         for number, record in enumerate(records):
             if record.length is None or record.length < 0:
                 raise ValueError(f"record {number} does not say its length")
-            yield json_text(_facts(record, number, limit))
+            yield json_text(_facts(record, number, most))
         if records.err_count:
             raise ValueError(f"{records.err_count} of its records are not as long as their headers say")
     except (ArchiveLoadFailed, AttributeError, EOFError, IndexError, KeyError, TypeError, zlib.error) as error:

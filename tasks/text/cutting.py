@@ -63,11 +63,12 @@ def _marked(lines: list[bytes], signal: str) -> np.ndarray:
     """Of each line, whether the signal's count of it alone is not 0."""
     column = pa.array([line.decode() for line in lines], pa.large_string())
     offsets_D1, data = text_buffers(column)
-    if signal in ("javascript_lines", "policy_lines"):
-        return count_marks(offsets_D1, data)[signal] > 0
+    marks, breaks_N = count_marks(offsets_D1, data)
+    if signal in marks:
+        return marks[signal] > 0
     words = split_words(column)
     ascii_D = np.diff(offsets_D1) == words.characters_D
-    counts = count_lines(offsets_D1, data, ascii_D, words.starts_W, words.offsets_D1)
+    counts = count_lines(offsets_D1, data, breaks_N, ascii_D, words.starts_W, words.offsets_D1)
     if signal == "brief_lines":
         return counts[signal] > 0
     return counts["lines"] > counts["terminated_lines"]

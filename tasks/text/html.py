@@ -10,6 +10,7 @@ docs/decisions.md.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -22,6 +23,7 @@ def main_text(page: str) -> str:
     """The main text of a page, empty where none is found. 8 MB of HTML a CPU second."""
     from trafilatura import bare_extraction
 
+    logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
     found = bare_extraction(page, include_comments=False, favor_precision=True, with_metadata=False)
     body = getattr(found, "body", None)
     return "" if body is None else "\n\n".join(block for block in _blocks(body) if block)

@@ -1,7 +1,8 @@
 """How many characters the words of a text have, and which hold a letter.
 
-In: words (tasks.text.words) and the bytes of their texts. Out: running lengths, and two exact counts a text. Speed: 300
-million words a CPU second in ASCII (one core, 2026).
+In: words (tasks.text.words) and the bytes of their texts. Out: running lengths, and two exact counts a text.
+
+Speed: 590 MB of English a CPU second (one core, 2026).
 """
 
 from __future__ import annotations

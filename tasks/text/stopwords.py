@@ -60,10 +60,9 @@ Array = np.ndarray
 def count_stop_words(hashes_W: Array, offsets_D1: Array, languages: pa.Array) -> tuple[Array, Array]:
     """(different ones, occurrences), int64 [D] each; 0 of languages without a list. At most 63 words a list."""
     codes, tables = stop_tables()
-    places = pa.array(codes).cast(pa.string())
-    list_D = languages.dictionary_encode()
-    of_code = np.array([codes.index(code) if code in codes else -1 for code in list_D.dictionary.to_pylist()], np.int64)
-    table_D = of_code[list_D.indices.to_numpy()] if len(places) and len(list_D) else np.zeros(0, np.int64)
+    coded = languages.dictionary_encode()
+    table_L = np.array([codes.index(code) if code in codes else -1 for code in coded.dictionary.to_pylist()], np.int64)
+    table_D = table_L[coded.indices.to_numpy()] if len(coded) else np.zeros(0, np.int64)
     counts_2D = np.zeros((2, len(table_D)), np.int64)
     _count(hashes_W, offsets_D1, table_D, *tables, counts_2D)
     return counts_2D[0], counts_2D[1]

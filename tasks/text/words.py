@@ -63,7 +63,7 @@ Arrays = tuple[np.ndarray, ...]
 _ASSIGNED = ((0, 0x40000), (0xE0000, 0xE1000))  # no letter, digit, mark or space of Unicode lies elsewhere
 _LOWERS = 0x20000  # no code point from here on has a lower case
 _REPLACEMENT = 0xFFFD
-_DOTTED_I = 0x130
+_DOTTED_I, _BLANK = 0x130, 0x20
 _BASIS, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 _MIX_1, _MIX_2, _SHIFT = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53), np.uint64(33)
 
@@ -212,23 +212,45 @@ def _finish(state: np.uint64) -> Any:
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _fold_ascii(data: Array, at: int, stop: int, folds: Array, state: np.uint64) -> Any:
+    """(where the run of ASCII letters and digits from `at` on ends, state with them folded in): most of a text in Latin
+    script. Unsigned places save numba its test for negative ones."""
+    place, end = np.uint64(at), np.uint64(stop)
+    while place < end:
+        byte = folds[data[place]]
+        if byte == 0:
+            break
+        state = (state ^ np.uint64(byte)) * _PRIME
+        place += np.uint64(1)
+    return np.int64(place), state
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _split(data: Array, offsets_D1: Array, tables: Arrays, words_3W: Arrays, counts_5D: Array) -> int:
     """Fill hashes, starts and stops; per text words so far, characters, symbols, white space, lines. -> W."""
     (classes, lowers), (hashes_W, starts_W, stops_W), words = tables, words_3W, 0
+    folds = np.zeros(256, np.uint8)
+    for byte in range(0x80):
+        folds[byte] = lowers[byte] if classes[byte] == LETTER else 0
     for text in range(len(offsets_D1) - 1):
         begin, stop = offsets_D1[text], offsets_D1[text + 1]
         at, continuations, symbols, white, lines = begin, 0, 0, 0, 0
         state, open_word, blank = _BASIS, SYMBOL, 1  # open_word: LETTER or ALONE while a word is open
         while at < stop:
             start = at
-            while at < stop and data[at] < 0x80 and classes[data[at]] == LETTER and open_word != ALONE:
-                state = (state ^ np.uint64(lowers[data[at]])) * _PRIME  # ASCII: 1.6 times as fast as below
-                at += 1
+            if open_word != ALONE:
+                at, state = _fold_ascii(data, at, stop, folds, state)
             if at > start and open_word == SYMBOL:
                 starts_W[words], open_word = start - begin, LETTER
                 lines, blank = lines + blank, 0
             if at == stop:
                 break
+            if data[at] == _BLANK and open_word != ALONE:  # the commonest end of a word, for it alone
+                if open_word != SYMBOL:
+                    hashes_W[words], stops_W[words] = _finish(state), at - begin
+                    words, state, open_word = words + 1, _BASIS, SYMBOL
+                at, white = at + 1, white + 1
+                continue
             code, size = _decode(data, at, stop)
             kind = classes[code]
             if open_word != SYMBOL and kind != MARK and (kind != LETTER or open_word == ALONE):
