@@ -67,7 +67,7 @@ class PackedDataset:
     ) -> None:
         self.pin, self.split, self.shuffle, self.isolate_documents = pin, split, shuffle, isolate_documents
         self.width = pin.schedule.tokens_per_sequence + 1
-        self.dtype = np.dtype(pin.schedule.dtype)
+        self.dtype, self._eos = np.dtype(pin.schedule.dtype), pin.schedule.eos_id
         self.order = Order(pin.schedule, shuffle) if split == "train" else None
         self.sources = self.order.sources if self.order else sorted(pin.schedule.sources)
         held = [pin.schedule.sources[name].get(split) for name in self.sources]
@@ -111,7 +111,7 @@ class PackedDataset:
         """The rows at positions [first, first + count); those beyond the end of a fixed split are empty."""
         held = count if self.order else min(count, max(0, self.sequences - first))
         block, at = self.run(first, held)
-        gathered = self._gathered(block, at, at + held)
+        gathered = self.shards.gather(block, at, at + held, self._eos)
         return gathered if held == count else self._filled(gathered, count)
 
     def locate(self, positions: np.ndarray) -> Block:
@@ -155,7 +155,7 @@ class PackedDataset:
         return numbers
 
     def _gathered(self, block: Block, first: int, stop: int) -> Gathered:
-        return self.shards.gather(block, first, stop, self.pin.schedule.eos_id)
+        return self.shards.gather(block, first, stop, self._eos)
 
     def _filled(self, held: Gathered, count: int) -> Gathered:
         """`held` with rows of no tokens behind it, up to `count`."""
