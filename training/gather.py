@@ -96,10 +96,11 @@ class MappedShards:
     def gather(self, block: Block, first: int, stop: int, filler: int) -> Gathered:
         """Rows [first, stop) of the block, `filler` beyond a row's length."""
         tokens: np.ndarray = self._rows[block.ids[first:stop]]
-        short = block.short[bisect_left(block.short, first) : bisect_left(block.short, stop)] if block.short else []
-        for at in short:
-            tokens[at - first, block.lengths[at] :] = filler
-        begins = None
+        short, begins = block.short, None
+        if short:
+            short = short[bisect_left(short, first) : bisect_left(short, stop)]
+            for at in short:
+                tokens[at - first, block.lengths[at] :] = filler
         if block.begins is not None and block.of_row is not None:
             begins = block.begins[block.of_row[first] : block.of_row[stop]] - first * self.width
         return Gathered(tokens, block.lengths[first:stop] if short else None, begins)
