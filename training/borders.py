@@ -1,7 +1,7 @@
 """Where documents begin in rows of mapped shards, for thousands of rows at once.
 
 In: the mapped bytes, where each row's pointers lie in them, and the ids that a row spans. Out: (row, byte) of every
-document that begins in a row. Pointers ascend, so a row's first is guessed by interpolation, narrowed by halving, and
+document that a row holds. Pointers ascend, so a row's first is guessed by interpolation, narrowed by halving, and
 the rest is read as one window. It never looks at ids. Legend: n rows, K pointers of a window.
 """
 
@@ -29,26 +29,27 @@ class Spans(NamedTuple):
 
 
 def borders(everything: np.ndarray, spans: Spans, most: int) -> tuple[Words, Words]:
-    """(row, byte of the shard's ids) of each document that begins after a row's first id and before its end,
-    ascending.
+    """(row, byte of the shard's ids where it begins) of each document that a row holds, ascending; the first of a row
+    may have begun before it.
 
     everything: uint8, what is mapped, with 8 * (most + 2) bytes to spare at the end. most: documents that a row can
-    begin.
+    hold.
     """
     last = spans.pointers + 8 * (spans.documents - 1)
-    first = _before(_view(everything, 1)[:, 0], spans, last) + 8
+    first = _before(_view(everything, 1)[:, 0], spans, last)
     usual = int((2 * (spans.stop - spans.start) * spans.documents // spans.held).max(initial=0)) + USUAL
     rows, found, asked = [], [], np.arange(len(first))
     while len(asked):
         windows = _view(everything, min(usual, most + 1))[first[asked]]
         inside = windows < spans.stop[asked, None]
-        left = (last + 8 - first)[asked] >> 3
+        left = (last + 8 - first)[asked] >> 3  # pointers up to the index's end
         for at_end in np.flatnonzero(left < windows.shape[1]).tolist():
             inside[at_end, left[at_end] :] = False
         whole = ~inside[:, -1]
         inside[~whole] = False
-        rows.append(asked[np.nonzero(inside)[0]])
-        found.append(windows[inside])
+        at = np.flatnonzero(inside.ravel())
+        rows.append(asked[at // windows.shape[1]])
+        found.append(windows.ravel()[at])
         asked, usual = asked[~whole], 4 * usual
     row, byte = np.concatenate(rows or [first]), np.concatenate(found or [first])
     if len(rows) > 1:

@@ -67,7 +67,7 @@ class PackedDataset:
     ) -> None:
         self.pin, self.split, self.shuffle, self.isolate_documents = pin, split, shuffle, isolate_documents
         self.width = pin.schedule.tokens_per_sequence + 1
-        self.dtype = np.dtype(pin.schedule.dtype)
+        self.dtype, self._eos = np.dtype(pin.schedule.dtype), pin.schedule.eos_id
         self.order = Order(pin.schedule, shuffle) if split == "train" else None
         self.sources = self.order.sources if self.order else sorted(pin.schedule.sources)
         held = [pin.schedule.sources[name].get(split) for name in self.sources]
@@ -96,14 +96,14 @@ class PackedDataset:
         return Rows(rows.tokens_BT1[0], rows.lengths_B[0], rows.begins)
 
     def __getitems__(self, positions: Sequence[int] | np.ndarray) -> Rows:
-        """The rows at `positions`, for a standard DataLoader."""
-        asked = np.asarray(positions, np.int64)
-        if len(asked) and np.array_equal(asked, np.arange(asked[0], asked[0] + len(asked))):
-            tokens, lengths, begins = self.rows(int(asked[0]), len(asked))
+        """The rows at `positions`, for a standard DataLoader; a range of them is located thousands of rows ahead."""
+        if isinstance(positions, range) and positions.step == 1:
+            tokens, lengths, begins = self.rows(positions.start, len(positions))
         else:
+            asked = np.asarray(positions, np.int64)
             held = asked if self.order else asked[asked < self.sequences]
             tokens, lengths, begins = self._filled(self._gathered(self.locate(held), 0, len(held)), len(asked))
-        lengths = np.full(len(asked), self.width, np.int32) if lengths is None else lengths
+        lengths = np.full(len(positions), self.width, np.int32) if lengths is None else lengths
         begins = np.empty(0, np.int64) if begins is None else begins
         return Rows(*map(torch.from_numpy, (tokens, lengths, begins)))
 
@@ -111,7 +111,7 @@ class PackedDataset:
         """The rows at positions [first, first + count); those beyond the end of a fixed split are empty."""
         held = count if self.order else min(count, max(0, self.sequences - first))
         block, at = self.run(first, held)
-        gathered = self._gathered(block, at, at + held)
+        gathered = self.shards.gather(block, at, at + held, self._eos)
         return gathered if held == count else self._filled(gathered, count)
 
     def locate(self, positions: np.ndarray) -> Block:
@@ -155,7 +155,7 @@ class PackedDataset:
         return numbers
 
     def _gathered(self, block: Block, first: int, stop: int) -> Gathered:
-        return self.shards.gather(block, first, stop, self.pin.schedule.eos_id)
+        return self.shards.gather(block, first, stop, self._eos)
 
     def _filled(self, held: Gathered, count: int) -> Gathered:
         """`held` with rows of no tokens behind it, up to `count`."""
@@ -185,7 +185,7 @@ class PackedDataset:
 
 
 class PositionBatches:
-    """A batch sampler for a standard DataLoader: arrays of one rank's positions, `batch_size` of all ranks together,
+    """A batch sampler for a standard DataLoader: ranges of one rank's positions, `batch_size` of all ranks together,
     from `position` (which may be moved between two passes) to `last`, or without end."""
 
     def __init__(self, batch_size: int, last: int | None, *, position: int = 0, rank: int = 0, world: int = 1) -> None:
@@ -197,10 +197,10 @@ class PositionBatches:
             raise TypeError("this run has no end; give it its steps")
         return max(0, -(-(self.last - self.position) // self.batch_size))
 
-    def __iter__(self) -> Iterator[np.ndarray]:
+    def __iter__(self) -> Iterator[range]:
         first = self.position
         while self.last is None or first < self.last:
-            yield np.arange(first + self.own.start, first + self.own.stop)
+            yield range(first + self.own.start, first + self.own.stop)
             first += self.batch_size
 
 

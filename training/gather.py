@@ -41,7 +41,7 @@ class Block(NamedTuple):
     lengths: np.ndarray
     short: list[int]
     begins: Words | None
-    of_row: list[int] | None
+    of_row: Words | None
 
 
 class Gathered(NamedTuple):
@@ -96,10 +96,11 @@ class MappedShards:
     def gather(self, block: Block, first: int, stop: int, filler: int) -> Gathered:
         """Rows [first, stop) of the block, `filler` beyond a row's length."""
         tokens: np.ndarray = self._rows[block.ids[first:stop]]
-        short = block.short[bisect_left(block.short, first) : bisect_left(block.short, stop)] if block.short else []
-        for at in short:
-            tokens[at - first, block.lengths[at] :] = filler
-        begins = None
+        short, begins = block.short, None
+        if short:
+            short = short[bisect_left(short, first) : bisect_left(short, stop)]
+            for at in short:
+                tokens[at - first, block.lengths[at] :] = filler
         if block.begins is not None and block.of_row is not None:
             begins = block.begins[block.of_row[first] : block.of_row[stop]] - first * self.width
         return Gathered(tokens, block.lengths[first:stop] if short else None, begins)
@@ -118,14 +119,11 @@ class MappedShards:
         first, past = count_upto(self._region.bytes, self._spans(np.array([shard, shard]), ends, ends)).tolist()
         return start, stop, range(first - 1, past)
 
-    def _begins(self, shards: Words, start: Words, lengths: Words) -> tuple[Words, list[int]]:
+    def _begins(self, shards: Words, start: Words, lengths: Words) -> tuple[Words, Words]:
         row, byte = borders(self._region.bytes, self._spans(shards, start, start + lengths), self.width)
-        at = byte // self.dtype.itemsize - start[row]
-        of_row = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(start)) + 1)])
-        begins = np.empty(of_row[-1], np.int64)
-        begins[of_row[:-1]] = np.arange(len(start)) * self.width
-        begins[np.arange(len(row)) + row + 1] = row * self.width + at
-        return begins, of_row.tolist()
+        at = np.maximum(byte // self.dtype.itemsize - start[row], 0)
+        of_row = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(start)))])
+        return row * self.width + at, of_row
 
     def _spans(self, shards: Words, start: Words, stop: Words) -> Spans:
         _, _, _, pointers, documents, tokens = self._places[:, shards]
