@@ -48,9 +48,11 @@ def inspect(root: Path, pin: str, batches: int, samples: int, picture: Path | No
     held = open_pin(pin, root)
     schedule, place = held.schedule, picture or root / "reports" / "docs" / f"inspect-{held.fingerprint[:12]}.svg"
     loader = build_dataloader(held, batch_size=BATCH, labels="shifted", isolate_documents=True)
+    chats = any(held.folder.glob("shard/*/train/*.loss"))
     verified = verify_pipeline(
-        loader, batches, labels="shifted", vocab_size=schedule.vocab_size, expected=batches_at(held, BATCH, batches)
-    )
+        loader, batches, labels="shifted", vocab_size=schedule.vocab_size, expected=batches_at(held, BATCH, batches),
+        loss_masked=chats,
+    )  # fmt: skip
     lengths = analyze_dataset_statistics(document_lengths(held), schedule.tokens_per_sequence, picture=place)
     vocabulary = check_vocab_coverage(
         sampled_rows(held, samples), schedule.vocab_size, unknown_id=_unknown(root, held), num_samples=samples

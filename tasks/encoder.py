@@ -62,6 +62,9 @@ class Tokenizer(Protocol):
     def decode(self, ids: Array) -> str:
         """The text that `ids` stand for; control ids stand for none."""
 
+    def control_id(self, name: str) -> int:
+        """The id of the control piece of that name, which no text becomes; -1 where there is none."""
+
     def exact_on(self, text: str) -> bool:
         """Whether decode must give `text` back; False where the model cannot hold one of its characters."""
 
@@ -121,6 +124,10 @@ class SentencePiece:
 
     def exact_on(self, text: str) -> bool:
         return self._mark is not None or SPACE_MARK not in text
+
+    def control_id(self, name: str) -> int:
+        number = int(self._processor.piece_to_id(name))
+        return number if self._processor.is_control(number) else -1
 
     def piece(self, number: int) -> str:
         """The piece of an id; raises TokenizerError for an id out of the vocabulary."""

@@ -29,6 +29,7 @@ class Recipe(StepParams):
     line_bytes_max: int = runs(ge=64, le=1 << 20)  # longer lines are cut, at a character's border
     sample_bytes: int = runs(ge=1)  # of kept training text
     threads: int = runs(ge=1, le=64)  # of the trainer
+    reserved: tuple[str, ...] = runs(())  # control pieces, which no text becomes: a chat's markers, spares
 
 
 @dataclass
@@ -91,6 +92,7 @@ def trained(name: str, texts: Iterable[str], recipe: Recipe, seen: Seen) -> byte
             add_dummy_prefix=False,
             allow_whitespace_only_pieces=True,
             user_defined_symbols=["\n", "\t"],
+            control_symbols=list(recipe.reserved),
             input_sentence_size=0,
             shuffle_input_sentence=False,
             unk_id=0,

@@ -22,7 +22,9 @@ class MemoryReads:
         return table if columns is None else table.select(list(columns))
 
     def array(self, folder, suffix, dtype, unit=None):
-        return self._find(self._arrays, folder, unit).astype(dtype)
+        own = folder + suffix
+        known = (own, unit or self.name) in self._arrays or own in self._arrays
+        return self._find(self._arrays, own if known else folder, unit).astype(dtype)
 
     def path(self, folder, suffix="", unit=None):
         return Path(self._find(self._paths, folder, unit))

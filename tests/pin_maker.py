@@ -39,16 +39,20 @@ def lay_pin(
     vocab_size: int = 1000,
     dtype: str = "uint16",
     seed: int = 5,
+    losses: dict[str, list[int]] | None = None,
     fingerprint: str = FINGERPRINT,
     name: str | None = None,
 ) -> Path:
-    """corpus: source -> split -> shards, each a list of documents; gives the folder of the pin."""
+    """corpus: source -> split -> shards, each a list of documents; losses: source -> the bytes of .loss of its only
+    shard; gives the folder of the pin."""
     folder = root / "pins" / fingerprint
     sources: dict[str, dict[str, Split]] = {}
     for source, splits in corpus.items():
         for split, shards in splits.items():
             home = folder / "shard" / source / split
             made = [write_shard(home, f"shard_{i:05d}", docs, width, dtype) for i, docs in enumerate(shards)]
+            if source in (losses or {}):
+                (home / "shard_00000.loss").write_bytes(bytes(losses[source]))
             digests = {path.name: file_digest(path) for path in home.iterdir()}
             counts = (sum(shard.sequences for shard in made), sum(shard.tokens for shard in made))
             sources.setdefault(source, {})[split] = Split(folder_content(digests), *counts, tuple(made))

@@ -442,6 +442,8 @@ SHAPING = {
     "decontaminate.margin_characters": 100,
     "tokenize.tokenizer": "another",
     "tokenize.min_characters": 51,
+    "tokenize.chat.template": "llama3",
+    "tokenize.chat.loss": "all",
     "pack.tokens_per_sequence": 32,
     "pack.strategy": "best_fit",
     "pack.tail": "drop",
@@ -468,6 +470,7 @@ NOT_SHAPING = {
     "tokenize.train.line_bytes_max": 4000,
     "tokenize.train.sample_bytes": 1_000_000,
     "tokenize.train.threads": 1,
+    "tokenize.train.reserved": ["<mask>"],
 }
 ONE_VALUE = {
     "dedup.permutations": "only 128 is allowed",

@@ -13,7 +13,9 @@ import torch
 from pin_maker import EOS, FINGERPRINT, lay_pin, small_pin
 from torch.utils.data import DataLoader
 
+from tasks.artifacts.shards import ShardError
 from training.dataset import PackedDataset, PositionBatches, keep
+from training.examples import as_mapping
 from training.loader import Loader, build_dataloader
 from training.masks import IGNORED
 from training.pin import Pin, open_pin
@@ -69,6 +71,32 @@ def test_every_id_but_a_streams_first_is_a_target_once_an_epoch(tmp_path: Path) 
         seen = sorted(int(t) for row in targets for t in row if t != IGNORED)
         expected = sorted([t for d in documents[:11] for t in d][1:] + [t for d in documents[11:] for t in d][1:])
         assert seen == expected
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+@pytest.mark.parametrize("workers", [0, 1])
+def test_ids_without_loss_are_no_target(tmp_path: Path, isolate: bool, workers: int) -> None:
+    """Beside a source whose shards have no .loss, which learns all as before; in every convention and part."""
+    chat, book = [10, 11, 12, 13, 14, 2, 20, 21, 22, 23, 2], [*range(30, 46), 2]
+    learnt = [0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1]
+    corpus = {"book": {"train": [[book]]}, "chat": {"train": [[chat[:6], chat[6:]]]}}
+    lay_pin(tmp_path, corpus, losses={"chat": learnt})
+    pin = open_pin(FINGERPRINT, tmp_path)
+    expected = {id for id, own in zip(chat, learnt, strict=True) if own} | set(book[1:])
+    for labels in ("shifted", "model"):
+        batches = build_dataloader(pin, batch_size=4, labels=labels, steps=1, isolate_documents=isolate,
+                                   num_workers=workers)  # fmt: skip
+        batch = next(iter(batches))
+        for own in (batch, batch.part(slice(0, 4))):
+            targets = own.labels[:, 1:] if labels == "model" else own.labels
+            assert set(targets.flatten().tolist()) - {IGNORED} == expected
+        halves = [batch.part(slice(0, 2)).labels, batch.part(slice(2, 4)).labels]
+        assert torch.equal(torch.cat(halves), batch.labels)
+    examples = as_mapping(PackedDataset(pin).__getitems__(range(4)), "model", False)
+    assert set(examples["labels"][:, 1:].flatten().tolist()) - {IGNORED} == expected
+    (pin.folder / "shard/chat/train/shard_00000.loss").write_bytes(b"1")
+    with pytest.raises(ShardError, match=r"shard_00000.loss: expected 11 bytes, found 1"):
+        list(build_dataloader(pin, batch_size=4, steps=1))
 
 
 def test_labels_at_borders(tmp_path: Path) -> None:

@@ -221,7 +221,7 @@ def stream_reads(tmp_path, pieces, flats, **facts):
         "web/train/shard_00000",
         {"pack/pieces": table},
         {("tokenize/tokens", part): np.array(ids) for part, ids in flats.items()},
-        {"group": "web-train-x"},
+        {"group": "web-train-x", "masked": []},
         {"tokenize/tokenizer": facts_at(tmp_path, **facts)},
     )
 
@@ -235,7 +235,7 @@ def test_a_stream_is_its_pieces_in_order(tmp_path):
     assert result.files[".bin"].tolist() == [7, 2, 8, 9, 2, 2, 4, 4, 2]
     assert result.files[".bin"].dtype == U2
     assert parsed(result.files[".idx"])[2] == (2, 3, 1, 3)
-    assert result.counts == {"tokens": 9, "documents": 4, "bytes": 18}
+    assert result.counts == {"tokens": 9, "documents": 4, "bytes": 18, "learnt": 9}
 
 
 @settings(deadline=None)
@@ -271,6 +271,16 @@ def test_a_piece_of_a_document_that_goes_on_does_not_end_with_eos(tmp_path):
         stream_folder.make(stream_reads(tmp_path, [("web-1", 1, 2, 5, True, False)], FLATS), None)
 
 
+def test_loss_goes_with_its_ids_and_parts_without_learn_all(tmp_path):
+    reads = stream_reads(tmp_path, PIECES_OF_TWO, FLATS)
+    reads.spec["masked"] = ["web-2"]
+    reads._arrays["tokenize/tokens.loss", "web-2"] = np.array([0, 1, 1])
+    reads._tables["tokenize/tokens", "web-1"] = pa.table({"tokens": [2, 3, 2, 1]})
+    result = stream_folder.make(reads, None)
+    assert list(result.files[".loss"]) == [1, 1, 1, 1, 1, 1, 0, 1, 1]
+    assert result.counts["learnt"] == 8
+
+
 def test_an_id_beyond_the_vocabulary_is_refused(tmp_path):
     with pytest.raises(ShardError, match="web-train-x: id 9 at 3 is not within 0 to 8"):
         stream_folder.make(stream_reads(tmp_path, PIECES_OF_TWO, FLATS, vocab_size=9), None)
@@ -295,6 +305,7 @@ def plan_of(groups, parts):
     """groups: name -> number of parts; parts: name -> tokens by split."""
     entries = {
         "pack/pieces": {name: Entry("k", "s", {}, 1, {"parts": number}, ("", 0)) for name, number in groups.items()},
+        "tokenize/tokens": {name: Entry("k", "s", {}, 1, {}, ("", 0)) for name in parts},
         "pack/splits": {
             name: Entry("k", "s", {}, 1, {f"tokens|split={word}": n for word, n in by.items()}, ("", 0))
             for name, by in parts.items()

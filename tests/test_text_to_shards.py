@@ -31,6 +31,7 @@ PARAMS = {
     "tokenize": {
         "tokenizer": "small",
         "min_characters": 5,
+        "chat": {"template": "plain", "loss": "all"},
         "train": {
             "vocab_size": 500,
             "character_coverage": 1.0,

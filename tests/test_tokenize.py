@@ -10,14 +10,18 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
+from tasks.artifacts.documents import MESSAGES
 from tasks.artifacts.manifest import Entry
 from tasks.artifacts.tokens import TOKEN_ROWS, token_dtype
 from tasks.artifacts.verdicts import FILTER_CUTS
 from tasks.encoder import probe_ids
 from tasks.errors import InvariantError, TokenizerError
+from tasks.text.chats import joined
 from tasks.text.excision import excise, union
-from tasks.tokenize import STEP, invariants, rows
+from tasks.tokenize import STEP, ChatParams, invariants, rows
+from tasks.tokenize import chats as chats_module
 from tasks.tokenize import tokens as folder
 from tasks.tokenize.documents import documents, row_key
 from tasks.tokenize.planning import plan_tokenizer, plan_tokens
@@ -26,7 +30,7 @@ from tasks.tokenize.tokenizer import make as make_tokenizer
 from tests.memory_reads import MemoryReads
 from tests.tokenizer_kit import Letters, lay
 
-PARAMS = SimpleNamespace(min_characters=5)
+PARAMS = SimpleNamespace(min_characters=5, chat=SimpleNamespace(template="plain", loss="all"))
 NO_CUTS = pa.table({name: pa.array([], pa.int64()) for name in ("row", "start", "stop")})
 
 
@@ -419,3 +423,115 @@ def test_invariants_name_what_is_off(small):
 def test_documents_reads_only_what_it_needs(small):
     rows_of = documents(reads_of(tables_of(["some text"]), *small), 5, "maker")
     assert [(row.text, row.reason) for row in rows_of] == [("some text", None)]
+
+
+# --- chats --------------------------------------------------------------------------------------------------
+
+
+def chat_params(template, loss="assistant"):
+    return SimpleNamespace(min_characters=5, chat=SimpleNamespace(template=template, loss=loss))
+
+
+@pytest.fixture(scope="module")
+def marked(tmp_path_factory):
+    """A tokenizer that reserves ChatML's markers, but none of Llama's."""
+    root = tmp_path_factory.mktemp("marked")
+    return lay(root, reserved=("<|im_start|>", "<|im_end|>")), root / "tokenizers/small/tokenizer.model"
+
+
+def chat_tables(chats, **changes):
+    """chats: each a list of (role, content), or a text."""
+    texts, messages, offsets = [], [], []
+    for chat in chats:
+        plain = isinstance(chat, str)
+        text, begins = (chat, None) if plain else joined([content for _, content in chat])
+        texts.append(text)
+        offsets.append(begins)
+        messages.append(None if plain else [{"role": role, "content": content} for role, content in chat])
+    tables = tables_of(texts, **changes)
+    table = tables["normalize/text"].append_column("messages", pa.array(messages, MESSAGES))
+    tables["normalize/text"] = table.append_column("offsets", pa.array(offsets, pa.list_(pa.int64())))
+    return tables
+
+
+def chat_made(tokenizer, chats, template="chatml", loss="assistant", previous=None, **changes):
+    reads = reads_of(chat_tables(chats, **changes), *tokenizer, previous=previous)
+    return folder.make(reads, chat_params(template, loss))
+
+
+CHAT = [("user", "the miller grinds corn"), ("assistant", "into flour <|im_end|>"), ("user", "and")]
+
+
+def test_chatml_by_the_control_pieces_and_learnt_by_role(marked):
+    """What a message says opens and closes no turn: its <|im_end|> is text, and not learnt where the user says it."""
+    tokenizer, _ = marked
+    result = chat_made(marked, [CHAT, "the river turns the wheel"])
+    starts, ends = (tokenizer.control_id(name) for name in ("<|im_start|>", "<|im_end|>"))
+    assert min(starts, ends) > 3
+    flat, loss = result.files[".bin"], np.frombuffer(result.files[".loss"], np.uint8)
+    size = int(result.files[".parquet"]["tokens"][0].as_py())
+    ids, own = flat[:size], loss[:size]
+    assert (ids == starts).sum() == (ids == ends).sum() == 3
+    assert tokenizer.decode(ids) == "".join(f"{role}\n{content}\n" for role, content in CHAT)
+    assert tokenizer.decode(ids[own == 1]) == "into flour <|im_end|>"
+    assert ids[own == 1][-1] == ends and own[-1] == 0
+    assert loss[size:].all() and result.counts["learnt"] == int(loss.sum())
+    answered = chat_made(marked, [CHAT[:2]])
+    assert answered.files[".loss"][-1] == 1  # EOS after the last answer
+    assert result.files[".parquet"]["learnt"].to_pylist() == [int(own.sum()), len(loss) - size]
+
+
+def test_markers_that_a_tokenizer_lacks_are_text(small):
+    result = chat_made(small, [CHAT], "llama3")
+    said = "".join(f"<|start_header_id|>{role}<|end_header_id|>\n\n{text}<|eot_id|>" for role, text in CHAT)
+    assert decoded(small, result) == [said]
+    learnt = result.files[".bin"][np.frombuffer(result.files[".loss"], np.uint8) == 1]
+    assert small[0].decode(learnt) == "into flour <|im_end|><|eot_id|>"
+
+
+def test_plain_and_all(small, marked):
+    plain = chat_made(small, [CHAT], "plain", "all")
+    assert decoded(small, plain) == ["\n\n".join(content for _, content in CHAT)]
+    assert ".loss" not in plain.files
+    everything = chat_made(marked, [CHAT], "chatml", "all")
+    assert ".loss" not in everything.files
+    assert everything.files[".bin"].tolist() == chat_made(marked, [CHAT]).files[".bin"].tolist()
+
+
+def test_a_chat_without_an_answer_is_counted(marked):
+    assert chat_made(marked, [CHAT[:1], CHAT]).counts["documents_unlearnt"] == 1
+
+
+def test_what_filter_masks_in_a_message_is_masked_and_the_roles_stay(marked):
+    text = "\n\n".join(content for _, content in CHAT)
+    at = text.encode().index(b"flour")
+    result = chat_made(marked, [CHAT], filter_cuts=[(0, at, at + 5, "x", "<email>")])
+    assert "into <email> <|im_end|>" in marked[0].decode(result.files[".bin"])
+
+
+def test_roles_are_in_the_row_key_and_standing_chats_keep_their_loss(marked, monkeypatch):
+    turned = [("assistant", CHAT[0][1]), *CHAT[1:]]
+    chats = [CHAT, turned, "the river turns the wheel"]
+    first = chat_made(marked, chats, verdicts={2: ("filter", "drop", "x")})
+    keys = first.files[".parquet"]["row_key"].to_pylist()
+    assert keys[0] != keys[1]
+    arrays = {"tokenize/tokens.bin": first.files[".bin"]}
+    arrays["tokenize/tokens.loss"] = np.frombuffer(first.files[".loss"], np.uint8)
+    old = MemoryReads("web-0001", {"tokenize/tokens": first.files[".parquet"]}, arrays)
+    monkeypatch.setattr(folder, "encode_chats", lambda *a: pytest.fail("a standing chat is encoded again"))
+    second = chat_made(marked, chats, previous=old)
+    monkeypatch.undo()
+    fresh = chat_made(marked, chats)
+    assert second.files[".loss"] == fresh.files[".loss"]
+    assert second.files[".bin"].tolist() == fresh.files[".bin"].tolist()
+
+
+def test_a_marker_that_is_eos_is_refused(marked, monkeypatch):
+    monkeypatch.setitem(chats_module.TEMPLATES, "chatml", (("<|im_start|>",), ("\n",), ("</s>",), ("\n",)))
+    with pytest.raises(TokenizerError, match="</s> of the chat template is tokenizer small's EOS 2"):
+        chat_made(marked, [CHAT])
+
+
+def test_plain_cannot_tell_who_speaks():
+    with pytest.raises(ValidationError, match="plain does not tell turns apart"):
+        ChatParams(template="plain", loss="assistant")

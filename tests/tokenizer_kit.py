@@ -52,3 +52,6 @@ class Letters:
 
     def exact_on(self, text):
         return True
+
+    def control_id(self, name):
+        return -1

@@ -34,10 +34,12 @@ class Batch:
         labels: Labels,
         position: int,
         origins: Callable[[], list[Origin]] | None = None,
+        unlearnt: np.ndarray | None = None,
     ) -> None:
         """lengths int32 [B], None if all rows are full; begins int64 [m]: row * T1 + place of each row's start and of
-        each document that begins in it. Both on the host."""
+        each document that begins in it; unlearnt int64 [k]: likewise, of each id without loss. All on the host."""
         self.tokens_BT1, self._lengths, self._begins = tokens_BT1, lengths, begins
+        self._unlearnt = None if unlearnt is None or not len(unlearnt) else unlearnt
         self.convention, self.position, self._origins = labels, position, origins
         self.isolated = begins is not None
         self.input_ids = tokens_BT1[:, :-1] if labels == "shifted" else tokens_BT1
@@ -48,17 +50,20 @@ class Batch:
 
     @cached_property
     def labels(self) -> Tensor:
-        """int64 [B, W], -100 where there is no loss: in padding, and on the first token of an isolated document,
-        which nothing before it foretells. May share memory with input_ids. See training.masks.inputs_and_labels."""
+        """int64 [B, W], -100 where there is no loss: in padding, on the first token of an isolated document, which
+        nothing before it foretells, and where the shards say so (of a chat, all but the answers). May share memory
+        with input_ids. See training.masks.inputs_and_labels."""
         targets = self.tokens_BT1
         if self._lengths is not None:
             targets = targets.masked_fill(~self._used(targets.shape[1]), IGNORED)
-        if self._begins is not None:
+        for places in (self._begins, self._unlearnt):
+            if places is None:
+                continue
             targets = targets.clone() if targets is self.tokens_BT1 else targets
             if self.device.type == "cpu":
-                targets.numpy().reshape(-1)[self._begins] = IGNORED
+                targets.numpy().reshape(-1)[places] = IGNORED
             else:
-                targets.view(-1).index_fill_(0, self._sent(self._begins), IGNORED)
+                targets.view(-1).index_fill_(0, self._sent(places), IGNORED)
         return seen_as(self.tokens_BT1, targets, self.convention)[1]
 
     @cached_property
@@ -128,12 +133,9 @@ class Batch:
     def part(self, rows: slice) -> Batch:
         """Some rows as a batch of their own: for gradient accumulation."""
         width, (start, stop, _) = self.tokens_BT1.shape[1], rows.indices(len(self.tokens_BT1))
-        begins = self._begins
-        if begins is not None:
-            low, high = np.searchsorted(begins, [start * width, stop * width])
-            begins = begins[low:high] - start * width
+        begins, unlearnt = (_within(own, start * width, stop * width) for own in (self._begins, self._unlearnt))
         lengths = None if self._lengths is None else self._lengths[rows]
-        return Batch(self.tokens_BT1[rows], lengths, begins, self.convention, self.position)
+        return Batch(self.tokens_BT1[rows], lengths, begins, self.convention, self.position, unlearnt=unlearnt)
 
     @cached_property
     def _pieces(self) -> tuple[np.ndarray, np.ndarray]:
@@ -176,6 +178,15 @@ class Batch:
 
     def _sent(self, values: np.ndarray) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(values)).to(self.device, non_blocking=True)
+
+
+def _within(places: np.ndarray | None, start: int, stop: int) -> np.ndarray | None:
+    """Of ascending places those in [start, stop), counted from start."""
+    if places is None:
+        return None
+    low, high = np.searchsorted(places, [start, stop])
+    found: np.ndarray = places[low:high] - start
+    return found
 
 
 @lru_cache(maxsize=4)

@@ -25,11 +25,12 @@ from training.pin import Pin
 class Rows(NamedTuple):
     """A gathered batch: tokens [B, T1] in the shards' dtype (torch.uint16 or int32), lengths int32 [B], and begins
     int64 [m], where documents are isolated: row * T1 + place of each row's start and of each document that begins in
-    it; else empty."""
+    it; else empty. unlearnt int64 [k]: row * T1 + place of each id that carries no loss."""
 
     tokens_BT1: Tensor
     lengths_B: Tensor
     begins: Tensor
+    unlearnt: Tensor
 
 
 @dataclass(frozen=True)
@@ -93,19 +94,21 @@ class PackedDataset:
 
     def __getitem__(self, position: int) -> Rows:
         rows = self.__getitems__([position])
-        return Rows(rows.tokens_BT1[0], rows.lengths_B[0], rows.begins)
+        return Rows(rows.tokens_BT1[0], rows.lengths_B[0], rows.begins, rows.unlearnt)
 
     def __getitems__(self, positions: Sequence[int] | np.ndarray) -> Rows:
         """The rows at `positions`, for a standard DataLoader; a range of them is located thousands of rows ahead."""
         if isinstance(positions, range) and positions.step == 1:
-            tokens, lengths, begins = self.rows(positions.start, len(positions))
+            tokens, lengths, begins, unlearnt = self.rows(positions.start, len(positions))
         else:
             asked = np.asarray(positions, np.int64)
             held = asked if self.order else asked[asked < self.sequences]
-            tokens, lengths, begins = self._filled(self._gathered(self.locate(held), 0, len(held)), len(asked))
+            gathered = self._gathered(self.locate(held), 0, len(held))
+            tokens, lengths, begins, unlearnt = self._filled(gathered, len(asked))
         lengths = np.full(len(positions), self.width, np.int32) if lengths is None else lengths
         begins = np.empty(0, np.int64) if begins is None else begins
-        return Rows(*map(torch.from_numpy, (tokens, lengths, begins)))
+        unlearnt = np.empty(0, np.int64) if unlearnt is None else unlearnt
+        return Rows(*map(torch.from_numpy, (tokens, lengths, begins, unlearnt)))
 
     def rows(self, first: int, count: int) -> Gathered:
         """The rows at positions [first, first + count); those beyond the end of a fixed split are empty."""
@@ -167,7 +170,7 @@ class PackedDataset:
         begins = held.begins
         if begins is not None:
             begins = np.concatenate([begins, np.arange(count - missing, count) * self.width])
-        return Gathered(tokens, np.pad(lengths, (0, missing)), begins)
+        return Gathered(tokens, np.pad(lengths, (0, missing)), begins, held.unlearnt)
 
     def _numbers(self, positions: np.ndarray) -> np.ndarray:
         """Number of each position's sequence among all of the split."""

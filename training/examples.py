@@ -63,7 +63,7 @@ def as_mapping(rows: Rows, labels: Labels, isolate_documents: bool) -> dict[str,
     lengths = rows.lengths_B.numpy()
     short = lengths if len(lengths) and int(lengths.min()) < rows.tokens_BT1.shape[1] else None
     begins: np.ndarray | None = rows.begins.numpy() if isolate_documents else None
-    batch = Batch(widened(rows.tokens_BT1), short, begins, labels, 0)
+    batch = Batch(widened(rows.tokens_BT1), short, begins, labels, 0, unlearnt=rows.unlearnt.numpy())
     fields = {"input_ids": batch.input_ids, "labels": batch.labels}
     if isolate_documents:
         return fields | {"position_ids": batch.position_ids}

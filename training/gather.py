@@ -35,6 +35,7 @@ class Block(NamedTuple):
     ids int64 [n]: number of a row's first id in the mapped range. lengths int32 [n]: its ids, at most T1. short: the
     rows below T1, ascending. begins int64 [m]: row * T1 + place of each row's start and of every document that begins
     in it, ascending; of_row int64 [n + 1]: begins[of_row[i] : of_row[i + 1]] belong to row i. Both None if not asked.
+    loss int64 [n]: where a row's bytes of .loss begin in the mapped range, -1 in a shard without; None if none has any.
     """
 
     ids: Words
@@ -42,15 +43,18 @@ class Block(NamedTuple):
     short: list[int]
     begins: Words | None
     of_row: Words | None
+    loss: Words | None = None
 
 
 class Gathered(NamedTuple):
     """A batch on the host: tokens [B, T1] in the shards' dtype, lengths int32 [B] or None where all rows are full,
-    begins int64 [m] as in Block, counted from the batch's first row."""
+    begins int64 [m] as in Block, counted from the batch's first row. unlearnt int64 [k]: row * T1 + place of each id
+    that carries no loss, ascending; None where no shard has such ids."""
 
     tokens: np.ndarray
     lengths: np.ndarray | None
     begins: np.ndarray | None
+    unlearnt: np.ndarray | None = None
 
 
 class MappedShards:
@@ -71,6 +75,10 @@ class MappedShards:
         item = dtype.itemsize
         rows = max(0, len(everything) // item - width + 1)
         self._rows = np.ndarray((rows, width), self.dtype, everything.data, strides=(item, item))
+        # Bytes of a row's .loss at any address, as the shards that have such a file need them.
+        beyond = max(0, len(everything) - width + 1)
+        self._masks = np.ndarray((beyond, width), np.uint8, everything.data, strides=(1, 1))
+        self._loss = np.full(len(paths), -1, np.int64) if any(map(_has_loss, self.paths)) else None
         # Per shard: is it mapped, first id, first byte of starts, stops and pointers, documents, tokens.
         self._mapped = np.zeros(len(paths), np.bool_)
         self._places = np.zeros((6, len(paths)), np.int64)
@@ -90,8 +98,11 @@ class MappedShards:
                 f"1 to {self.width}; fetch the pin again"
             )
         short = np.flatnonzero(lengths < self.width).tolist()
-        begins = self._begins(shards, start, lengths) if documents else (None, None)
-        return Block(first + start, lengths.astype(np.int32), short, *begins)
+        begins, of_row = self._begins(shards, start, lengths) if documents else (None, None)
+        loss = None
+        if self._loss is not None:
+            loss = np.where(self._loss[shards] < 0, -1, self._loss[shards] + start)
+        return Block(first + start, lengths.astype(np.int32), short, begins, of_row, loss)
 
     def gather(self, block: Block, first: int, stop: int, filler: int) -> Gathered:
         """Rows [first, stop) of the block, `filler` beyond a row's length."""
@@ -103,7 +114,13 @@ class MappedShards:
                 tokens[at - first, block.lengths[at] :] = filler
         if block.begins is not None and block.of_row is not None:
             begins = block.begins[block.of_row[first] : block.of_row[stop]] - first * self.width
-        return Gathered(tokens, block.lengths[first:stop] if short else None, begins)
+        unlearnt = None if block.loss is None else self._unlearnt(block.loss[first:stop])
+        return Gathered(tokens, block.lengths[first:stop] if short else None, begins, unlearnt)
+
+    def _unlearnt(self, loss: Words) -> Words:
+        masked = np.flatnonzero(loss >= 0)
+        row, place = np.nonzero(self._masks[loss[masked]] == 0)
+        return np.asarray(masked[row] * self.width + place)
 
     def split(self, numbers: Words) -> tuple[Words, Words]:
         """(shard, place in it) of each sequence, both int64 [n]."""
@@ -151,6 +168,8 @@ class MappedShards:
         documents = index.documents
         at = self._region.lay(index.path, HEADER.size + 20 * documents + 8, self._beyond)
         pointers = at + HEADER.size + 4 * documents
+        if self._loss is not None and _has_loss(path):
+            self._loss[number] = self._region.lay(self._file(number, ".loss"), held.tokens, self.width)
         self._places[:, number] = tokens // item, *bounds, pointers, documents, held.tokens
 
     def _bounds(self, number: int, suffix: str) -> int:
@@ -174,4 +193,10 @@ class MappedShards:
         except FileNotFoundError:
             raise ShardError(f"{path}.idx: expected a file, found none; lay it anew") from None
         bounds = span(BOUNDS_HEADER + 8 * shard.sequences, 8)
-        return span(shard.tokens * self.dtype.itemsize, self._guard) + span(index, self._beyond) + 2 * bounds
+        loss = span(shard.tokens, self.width) if _has_loss(path) else 0
+        return span(shard.tokens * self.dtype.itemsize, self._guard) + span(index, self._beyond) + 2 * bounds + loss
+
+
+def _has_loss(path: Path) -> bool:
+    """Whether some id of the shard carries no loss: a file that is absent where all do."""
+    return path.with_name(f"{path.name}.loss").exists()

@@ -170,8 +170,15 @@ class Loader:
     def _made(self) -> Iterator[Batch]:
         raise NotImplementedError
 
-    def _batch(self, tokens: Tensor, lengths: np.ndarray | None, begins: np.ndarray | None, after: int) -> Batch:
-        return Batch(tokens, lengths, begins, self._labels, after, lambda: self._origins(after))
+    def _batch(
+        self,
+        tokens: Tensor,
+        lengths: np.ndarray | None,
+        begins: np.ndarray | None,
+        after: int,
+        unlearnt: np.ndarray | None,
+    ) -> Batch:
+        return Batch(tokens, lengths, begins, self._labels, after, lambda: self._origins(after), unlearnt)
 
     def _origins(self, after: int) -> list[Origin]:
         return self.dataset.origins(self._positions(after))
@@ -213,7 +220,7 @@ class DirectLoader(Loader):
                 return
             slot, after = under_way.popleft()
             held: Gathered = slot.batch
-            yield self._batch(slot.take(), held.lengths, held.begins, after)
+            yield self._batch(slot.take(), held.lengths, held.begins, after, held.unlearnt)
 
 
 class WorkerLoader(Loader):
@@ -239,12 +246,12 @@ class WorkerLoader(Loader):
 
     def _made(self) -> Iterator[Batch]:
         after = self._batches.position = self.position
-        for tokens, lengths, begins in self.loader:
+        for tokens, lengths, begins, unlearnt in self.loader:
             after += self.batch_size
             short = lengths.numpy() if int(lengths.min()) < self.dataset.width else None
             borders = begins.numpy() if self.dataset.isolate_documents else None
             wide = widened(tokens.to(self._device, non_blocking=True))
-            yield self._batch(wide, short, borders, after)
+            yield self._batch(wide, short, borders, after, unlearnt.numpy())
 
 
 def capped(workers: int) -> int:

@@ -10,6 +10,7 @@ of training.
                    closed by its EOS.
 <name>.starts.npy  uint64 [sequences]: first id of each sequence in .bin
 <name>.stops.npy   uint64 [sequences]: one past its last
+<name>.loss        uint8 [ids]: 1 where a model learns the id, 0 where not; absent where it learns all
 """
 
 from __future__ import annotations
@@ -130,15 +131,17 @@ class ShardIndex:
 class ShardReader:
     """One shard, open for reading: nothing is copied, the system's page cache holds what is used.
 
-    tokens [ids]: the stream, memory-mapped. starts, stops [sequences]: uint64 bounds into it. Opening costs a
-    few stats, whatever the shard holds; raises ShardError where a file is absent, cut off or longer than the
-    others say. `verify` looks at every bound.
+    tokens [ids]: the stream, memory-mapped. loss: uint8 [ids], or None where all are learnt. starts, stops
+    [sequences]: uint64 bounds into it. Opening costs a few stats, whatever the shard holds; raises ShardError where a
+    file is absent, cut off or longer than the others say. `verify` looks at every bound.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
         self.name = name
         self.index = ShardIndex.open(folder / f"{name}.idx")
         self.tokens = _flat(folder / f"{name}.bin", self.index.dtype, self.index.tokens)
+        loss = folder / f"{name}.loss"
+        self.loss = _flat(loss, np.dtype("u1"), self.index.tokens) if loss.exists() else None
         self.starts = _bounds(folder / f"{name}.starts.npy")
         self.stops = _bounds(folder / f"{name}.stops.npy")
         self._folder = folder

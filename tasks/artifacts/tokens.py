@@ -17,9 +17,11 @@ TOKEN_ROWS = pa.schema(
         pa.field("separators", pa.int64(), nullable=False),  # characters put in where spans were cut
         pa.field("bytes", pa.int64(), nullable=False),  # UTF-8 bytes that were encoded
         pa.field("unknown", pa.int64(), nullable=False),  # ids equal to the tokenizer's unk
+        pa.field("learnt", pa.int64(), nullable=False),  # ids that carry loss: all of them, but of chats
     ]
 )
-"""tokenize/tokens/<part>.parquet: row-aligned. Beside it <part>.bin: the ids, flat, little-endian, in order."""
+"""tokenize/tokens/<part>.parquet: row-aligned. Beside it <part>.bin: the ids, flat, little-endian, in order; and, where
+some id carries no loss, <part>.loss: one byte an id, 1 or 0."""
 
 SPLITS = pa.schema([pa.field("split", pa.string(), nullable=False)])
 """pack/splits: row-aligned; train, validation or test, by text_sha."""

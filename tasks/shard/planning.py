@@ -13,16 +13,20 @@ from tasks.step import Folder, Plan, Unit
 
 TOKENS, TOKENIZER = "tokenize/tokens", "tokenize/tokenizer"
 SPLITS, PIECES, SEQUENCES = "pack/splits", "pack/pieces", "pack/sequences"
+LOSS = ".loss"
 
 
 def plan_stream(plan: Plan, folder: Folder) -> list[Unit]:
-    """A unit for each group, named <source>/<split>/shard_<number>; it reads its parts' ids."""
-    parts = _parts(plan)
+    """A unit for each group, named <source>/<split>/shard_<number>; it reads its parts' ids.
+
+    spec: masked are the parts in which some id carries no loss.
+    """
+    parts, tokens = _parts(plan), plan.entries(TOKENS)
     return [
         Unit(
             name,
             ((TOKENIZER, "tokenizer"), (PIECES, group), *((TOKENS, part) for part in parts[group])),
-            {"group": group},
+            {"group": group, "masked": [part for part in parts[group] if LOSS in tokens[part].suffixes()]},
             origin=(name.rpartition("/")[0], number),
         )
         for name, group, number in _numbered(plan)

@@ -1,11 +1,12 @@
 """The folder shard/stream: a group's ids in one file, and Megatron's index of its documents.
 
-In: the pieces of a group and the flat ids of its parts. Out: .bin and .idx (tasks.artifacts.shards). It cuts
-nothing.
+In: the pieces of a group and the flat ids of its parts. Out: .bin and .idx, and .loss where a part has one
+(tasks.artifacts.shards). It cuts nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import pyarrow as pa
 from tasks.artifacts.shards import checked_ids, index_bytes
 from tasks.errors import InvariantError
 from tasks.shard.facts import facts
-from tasks.step import Made, Reads
+from tasks.step import Made, Payload, Reads
 
 if TYPE_CHECKING:
     from tasks.shard import ShardParams
@@ -35,21 +36,33 @@ def make(reads: Reads, params: ShardParams) -> Made:
     group = reads.spec["group"]
     pieces = reads.table(PIECES, ["part", "start", "stop", "closes"], group)
     sizes = pieces["stop"].to_numpy() - pieces["start"].to_numpy()
-    flat = _gathered(reads, pieces, dtype)
+    parts = list(dict.fromkeys(pieces["part"].to_pylist()))
+    flat = _gathered(pieces, {part: reads.array(TOKENS, ".bin", dtype.str, part) for part in parts}, dtype)
     _check(group, flat, sizes, pieces["closes"].to_numpy(), known["eos_id"])
     flat = checked_ids(group, flat, dtype, known["vocab_size"])
     counts = {"tokens": len(flat), "documents": len(sizes), "bytes": flat.nbytes}
-    return Made({".bin": flat, ".idx": index_bytes(sizes, dtype)}, counts)
+    files: dict[str, Payload] = {".bin": flat, ".idx": index_bytes(sizes, dtype)}
+    if reads.spec["masked"]:
+        loss = _gathered(pieces, {part: _loss(reads, part) for part in parts}, np.dtype(np.uint8))
+        files[".loss"], counts["learnt"] = loss.tobytes(), int(np.count_nonzero(loss))
+    else:
+        counts["learnt"] = len(flat)
+    return Made(files, counts)
 
 
-def _gathered(reads: Reads, pieces: pa.Table, dtype: np.dtype[Any]) -> Ids:
-    """The ids of the pieces one after another; neighbours in a part are copied at once."""
+def _loss(reads: Reads, part: str) -> Ids:
+    if part in reads.spec["masked"]:
+        return reads.array(TOKENS, ".loss", "u1", part)
+    return np.ones(int(reads.table(TOKENS, ["tokens"], part)["tokens"].to_numpy().sum()), np.uint8)
+
+
+def _gathered(pieces: pa.Table, flat: Mapping[str, Ids], dtype: np.dtype[Any]) -> Ids:
+    """The ids (or their loss) of the pieces one after another; neighbours in a part are copied at once."""
     parts = pieces["part"].to_numpy(zero_copy_only=False)
     starts, stops = pieces["start"].to_numpy(), pieces["stop"].to_numpy()
     breaks = np.flatnonzero((parts[1:] != parts[:-1]) | (starts[1:] != stops[:-1])) + 1
     runs = pairwise([0, *breaks.tolist(), len(parts)]) if len(parts) else ()
     spans = [(parts[first], int(starts[first]), int(stops[after - 1])) for first, after in runs]
-    flat = {part: reads.array(TOKENS, ".bin", dtype.str, part) for part in dict.fromkeys(parts)}
     return np.concatenate([np.empty(0, dtype), *(flat[part][start:stop] for part, start, stop in spans)])
 
 

@@ -8,8 +8,10 @@ data/tokenize/.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Literal
 
 import pyarrow as pa
+from pydantic import model_validator
 
 from tasks.step import Artifact, Counts, Folder, Step, StepParams, names, runs, shapes
 from tasks.survivors import CUTS, VERDICTS
@@ -17,11 +19,28 @@ from tasks.tokenize.planning import plan_tokenizer, plan_tokens
 from tasks.tokenizer_training import Recipe
 
 
+class ChatParams(StepParams):
+    """How chats become ids, and what of them is learnt."""
+
+    template: Literal["plain", "chatml", "llama3"] = shapes()  # plain: contents joined by a blank line, as other text
+    loss: Literal["assistant", "all"] = shapes()  # whose messages the model learns
+
+    @model_validator(mode="after")
+    def _told_apart(self) -> ChatParams:
+        if self.template == "plain" and self.loss != "all":
+            raise ValueError(
+                f"chat.loss is {self.loss!r}, but the template plain does not tell turns apart; take chatml or llama3,"
+                f" or loss all"
+            )
+        return self
+
+
 class TokenizeParams(StepParams):
     """Section tokenize of params.yaml."""
 
     tokenizer: str = names(pattern=r"^[a-z0-9][a-z0-9._-]*$")  # tokenizers/<name>; the ids depend on its digest only
     min_characters: int = shapes(ge=1)  # a document that cuts leave with fewer is dropped as cut_short
+    chat: ChatParams = shapes()
     train: Recipe = runs()  # for `gristmill tokenizer train`; an existing tokenizer is never made again
 
 
@@ -73,7 +92,7 @@ STEP = Step(
             "tokens",
             "tasks.tokenize.tokens:make",
             reads=("normalize/text", *VERDICTS, *CUTS),
-            shapes=("min_characters",),
+            shapes=("min_characters", "chat"),
             versions=("sentencepiece",),
             plan=plan_tokens,
         ),

@@ -16,8 +16,11 @@ import pyarrow.compute as pc
 from tasks.errors import InvariantError
 from tasks.step import Reads
 from tasks.survivors import reasons, spans
+from tasks.text.chats import BETWEEN
 from tasks.text.excision import AnyCut, Cut, excise, settled
 
+Turn = tuple[str, str]
+Chat = tuple[list[str], list[int]]
 TEXT = "normalize/text"
 CUT_SHORT = "cut_short"
 
@@ -27,7 +30,7 @@ class Document:
     """A row on its way to ids. characters = kept + cut for a kept one, kept = len(text) - separators.
 
     text: what is encoded, "" where dropped. reason: why it was dropped, or None. row_key: equal key, equal
-    ids.
+    ids. turns: role and content of each message, where it is a chat that a template encodes.
     """
 
     text_sha: str
@@ -37,23 +40,25 @@ class Document:
     text: str = ""
     characters_cut: int = 0
     separators: int = 0
+    turns: tuple[Turn, ...] = ()
 
 
-def documents(reads: Reads, min_characters: int, maker: str) -> list[Document]:
+def documents(reads: Reads, min_characters: int, maker: str, as_chats: bool = False) -> list[Document]:
     """One Document for each row of the part, in order.
 
     min_characters: a document that cuts leave with fewer characters is dropped as cut_short; an uncut one
-    never is, the filter judged it. maker: names whatever turns text into ids, for row_key. Raises
-    InvariantError where rows do not match or a cut leaves its text.
+    never is, the filter judged it. maker: names whatever turns text into ids, for row_key. as_chats: whether a
+    template encodes what has messages. Raises InvariantError where rows do not match or a cut leaves its text.
     """
-    table = reads.table(TEXT, ["text_sha", "text"])
+    table = reads.table(TEXT, ["text_sha", "text", *(["messages", "offsets"] if as_chats else [])])
     why, cuts = reasons(reads, reads.name), spans(reads, reads.name)
     _check(reads.name, table.num_rows, len(why), cuts)
     shas, lengths = table["text_sha"].to_pylist(), pc.utf8_length(table["text"]).to_pylist()
     kept = [row for row, reason in enumerate(why) if reason is None]
     texts = dict(zip(kept, table["text"].take(pa.array(kept, pa.int64())), strict=True))
+    chats = _chats(table) if as_chats else {}
     return [
-        _kept(reads.name, row, sha, maker, texts[row].as_py(), cuts.get(row, ()), min_characters)
+        _kept(reads.name, row, sha, maker, texts[row].as_py(), cuts.get(row, ()), min_characters, chats.get(row))
         if reason is None
         else Document(sha, row_key(maker, sha, ()), length, reason)
         for row, (sha, length, reason) in enumerate(zip(shas, lengths, why, strict=True))
@@ -67,17 +72,49 @@ def row_key(maker: str, text_sha: str, cuts: Sequence[AnyCut]) -> str:
     return hashlib.sha256(f"{maker}:{text_sha}{spelled}".encode()).hexdigest()[:32]
 
 
-def _kept(part: str, row: int, sha: str, maker: str, text: str, cuts: Sequence[Cut], min_characters: int) -> Document:
+def _chats(table: pa.Table) -> dict[int, Chat]:
+    """row -> (roles, offsets) of the rows that have messages."""
+    messages, offsets = (table[name].to_pylist() for name in ("messages", "offsets"))
+    rows = enumerate(zip(messages, offsets, strict=True))
+    return {row: ([turn["role"] for turn in own], at) for row, (own, at) in rows if own}
+
+
+def _turns(text: str, cuts: Sequence[Cut], chat: Chat) -> tuple[Turn, ...]:
+    """Each message as its cuts leave it; what a cut puts in stands in the first message that it meets."""
+    data, (roles, begins) = text.encode(), chat
+    ends = [*(begin - len(BETWEEN) for begin in begins[1:]), len(data)]
+    turns = []
+    for role, begin, end in zip(roles, begins, ends, strict=True):
+        own = [
+            Cut(max(cut.start, begin) - begin, min(cut.stop, end) - begin, cut.put if cut.start >= begin else "")
+            for cut in cuts
+            if cut.start < end and begin < cut.stop
+        ]
+        turns.append((role, excise(data[begin:end].decode(), own).text))
+    return tuple(turns)
+
+
+def _kept(
+    part: str,
+    row: int,
+    sha: str,
+    maker: str,
+    text: str,
+    cuts: Sequence[Cut],
+    min_characters: int,
+    chat: Chat | None,
+) -> Document:
     try:
         left = excise(text, cuts)
+        turns = () if chat is None else _turns(text, cuts, chat)
     except ValueError as error:
         raise InvariantError(
             f"a cut of {part}, row {row}: {error}", "build filter, dedup and decontaminate again with --force"
         ) from None
-    key = row_key(maker, sha, cuts)
+    key = row_key(maker if chat is None else f"{maker}:{chat!a}", sha, cuts)
     if cuts and len(left.text) < min_characters:
         return Document(sha, key, len(text), CUT_SHORT)
-    return Document(sha, key, len(text), None, left.text, left.characters_cut, left.separators)
+    return Document(sha, key, len(text), None, left.text, left.characters_cut, left.separators, turns)
 
 
 def _check(part: str, rows: int, judged: int, cuts: dict[int, list[Cut]]) -> None:

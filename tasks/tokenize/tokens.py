@@ -1,18 +1,18 @@
 """The folder tokenize/tokens: every kept document as ids, each closed by one EOS.
 
 In: text, verdicts, cuts and a tokenizer. Out: the ids of the part, flat, and one row a document (a dropped
-one is a row of zero tokens). Chats are encoded as normalize joined them: it applies no chat template. It
+one is a row of zero tokens). Chats are encoded by a template (tasks.tokenize.chats), or as normalize joined them. It
 splits nothing.
 
 <part>.parquet: see tasks.artifacts.tokens.TOKEN_ROWS. <part>.bin: ids, uint16 or int32 by the vocabulary's
-size, little-endian, rows in order.
+size, little-endian, rows in order. <part>.loss, where some id carries no loss: one byte an id.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,17 +20,26 @@ import pyarrow as pa
 from tasks.artifacts.tokens import TOKEN_ROWS, token_dtype
 from tasks.encoder import Tokenizer, open_model
 from tasks.errors import InvariantError, TokenizerError
-from tasks.step import Made, Reads
+from tasks.step import Made, Payload, Reads
+from tasks.tokenize.chats import encode_chats
 from tasks.tokenize.documents import Document, documents
 
 if TYPE_CHECKING:
     from tasks.tokenize import TokenizeParams
 
 SCHEMA = TOKEN_ROWS
+PLAIN = "plain"
 ROWS_CHECKED = 8
 """Rows of each part, evenly spaced among those encoded, that are decoded again; judges, shapes no byte."""
 
 Ids = np.ndarray[Any, np.dtype[Any]]
+
+
+class Row(NamedTuple):
+    """ids of a document, EOS included. loss: uint8 [ids], 1 where the model learns; None where it learns all."""
+
+    ids: Ids
+    loss: Ids | None
 
 
 def make(reads: Reads, params: TokenizeParams) -> Made:
@@ -39,20 +48,33 @@ def make(reads: Reads, params: TokenizeParams) -> Made:
     Raises InvariantError where rows, verdicts and cuts do not fit, TokenizerError where a text does not come
     back.
     """
-    facts = reads.spec["tokenizer"]
+    facts, chat = reads.spec["tokenizer"], params.chat
     tokenizer = open_model(str(reads.path("tokenizer")), facts["sha256"], reads.path("tokenizer").parent.name)
-    rows = documents(reads, params.min_characters, facts["maker"])
-    ids = ids_of(rows, tokenizer, earlier_ids(reads, facts["dtype"]))
-    flat = _flat(ids, tokenizer, np.dtype(facts["dtype"]))
-    table = _table(rows, ids, tokenizer)
-    return Made({".parquet": table, ".bin": flat}, _counts(rows, table, flat, tokenizer))
+    rows = documents(reads, params.min_characters, facts["maker"], chat.template != PLAIN)
+    found = rows_of(rows, tokenizer, earlier_rows(reads, facts["dtype"]), chat.template, chat.loss)
+    flat = _flat([row.ids for row in found], tokenizer, np.dtype(facts["dtype"]))
+    table = _table(rows, found, tokenizer)
+    files: dict[str, Payload] = {".parquet": table, ".bin": flat}
+    if any(row.loss is not None for row in found):
+        files[".loss"] = np.concatenate([_loss(row) for row in found]).tobytes()
+    return Made(files, _counts(rows, table, flat, tokenizer))
 
 
-def ids_of(rows: Sequence[Document], tokenizer: Tokenizer, earlier: dict[str, Ids]) -> list[Ids]:
-    """The ids of each row, EOS included; empty for a dropped one. What `earlier` holds is not encoded."""
+def rows_of(
+    rows: Sequence[Document], tokenizer: Tokenizer, earlier: dict[str, Row], template: str, loss: str
+) -> list[Row]:
+    """The ids of each row; none for a dropped one. What `earlier` holds is not encoded."""
     fresh = [at for at, row in enumerate(rows) if row.reason is None and row.row_key not in earlier]
-    found = dict(zip(fresh, encode([rows[at].text for at in fresh], tokenizer), strict=True))
-    nothing = np.empty(0, token_dtype(tokenizer.vocab_size))
+    plain = [at for at in fresh if not rows[at].turns]
+    chats = [at for at in fresh if rows[at].turns]
+    found = {
+        at: Row(ids, None) for at, ids in zip(plain, encode([rows[at].text for at in plain], tokenizer), strict=True)
+    }
+    if chats:
+        dtype = token_dtype(tokenizer.vocab_size)
+        encoded = encode_chats([rows[at].turns for at in chats], tokenizer, template, loss)
+        found |= {at: _row(ids.astype(dtype), own) for at, (ids, own) in zip(chats, encoded, strict=True)}
+    nothing = Row(np.empty(0, token_dtype(tokenizer.vocab_size)), None)
     return [
         nothing if row.reason is not None else found[at] if at in found else earlier[row.row_key]
         for at, row in enumerate(rows)
@@ -71,19 +93,28 @@ def encode(texts: Sequence[str], tokenizer: Tokenizer) -> list[Ids]:
     return each
 
 
-def earlier_ids(reads: Reads, dtype: str) -> dict[str, Ids]:
+def earlier_rows(reads: Reads, dtype: str) -> dict[str, Row]:
     """row_key -> ids of the same part as it stands, where it was made with this code and these parameters."""
     before = reads.previous()
     if before is None:
         return {}
-    table = before.table("tokenize/tokens", ["row_key", "tokens"])
-    tokens = table["tokens"].to_numpy()
+    table = before.table("tokenize/tokens", ["row_key", "tokens", "learnt"])
+    tokens, learnt = table["tokens"].to_numpy(), int(table["learnt"].to_numpy().sum())
     flat = before.array("tokenize/tokens", ".bin", dtype)
     stops = np.cumsum(tokens)
     if len(flat) != tokens.sum():
         return {}
+    loss = before.array("tokenize/tokens", ".loss", "u1") if learnt < len(flat) else np.ones(len(flat), np.uint8)
     rows = zip(table["row_key"].to_pylist(), (stops - tokens).tolist(), stops.tolist(), strict=True)
-    return {key: flat[start:stop] for key, start, stop in rows if stop > start}
+    return {key: _row(flat[start:stop], loss[start:stop]) for key, start, stop in rows if stop > start}
+
+
+def _row(ids: Ids, loss: Ids) -> Row:
+    return Row(ids, None if loss.all() else loss)
+
+
+def _loss(row: Row) -> Ids:
+    return np.ones(len(row.ids), np.uint8) if row.loss is None else row.loss
 
 
 def _check_ids(ids: Ids, tokenizer: Tokenizer) -> None:
@@ -122,7 +153,8 @@ def _flat(ids: Sequence[Ids], tokenizer: Tokenizer, dtype: np.dtype[Any]) -> Ids
     return np.concatenate([np.empty(0, dtype), *ids])
 
 
-def _table(rows: Sequence[Document], ids: Sequence[Ids], tokenizer: Tokenizer) -> pa.Table:
+def _table(rows: Sequence[Document], found: Sequence[Row], tokenizer: Tokenizer) -> pa.Table:
+    ids = [row.ids for row in found]
     columns = {
         "text_sha": [row.text_sha for row in rows],
         "row_key": [row.row_key for row in rows],
@@ -134,6 +166,7 @@ def _table(rows: Sequence[Document], ids: Sequence[Ids], tokenizer: Tokenizer) -
         "separators": [row.separators for row in rows],
         "bytes": [len(row.text.encode()) for row in rows],
         "unknown": [int(np.count_nonzero(own == tokenizer.unk_id)) for own in ids],
+        "learnt": [len(row.ids) if row.loss is None else int(np.count_nonzero(row.loss)) for row in found],
     }
     return pa.table(columns, schema=TOKEN_ROWS)
 
@@ -150,8 +183,10 @@ def _counts(rows: Sequence[Document], table: pa.Table, flat: Ids, tokenizer: Tok
         "tokens": len(flat),
         "ends": int(np.count_nonzero(flat == tokenizer.eos_id)),
     }
-    for name in ("characters_kept", "characters_cut", "separators", "bytes", "unknown"):
+    for name in ("characters_kept", "characters_cut", "separators", "bytes", "unknown", "learnt"):
         counts[name] = int(table[name].to_numpy().sum())
+    unlearnt = (table["learnt"].to_numpy() == 0) & (table["tokens"].to_numpy() > 0)
+    counts["documents_unlearnt"] = int(np.count_nonzero(unlearnt))
     dropped, characters = Counter[str](), Counter[str]()
     for row in rows:
         if row.reason is not None:
