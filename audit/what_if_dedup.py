@@ -105,7 +105,7 @@ def what_if(project: Project, spelled: Sequence[str]) -> list[Line]:
     documents = rank_documents(stored, params)  # type: ignore[arg-type]
     sets = _signatures(stored, documents)
     pairs = pa.concat_tables(_pairs_of(stored))
-    standing: dict[str, float] = {**params.threshold}
+    standing = {str(kind): value for kind, value in params.threshold.items()}
     lines = [Line(standing, True, _standing(stored), [])]
     for threshold in (standing, *asked):
         removed = _estimate(stored, params, documents, sets, threshold)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import hashlib
+import io
 import json
 import random
 import re
@@ -12,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
@@ -386,6 +388,8 @@ def test_a_set_is_one_file_and_the_one_that_was_planned(tmp_path):
         ({"sets": [SECTION["sets"][0], SECTION["sets"][0]]}, "names qa twice"),
         ({"sets": [{"name": "A b", "path": "x", "fields": ["q"]}]}, "pattern"),
         ({"sets": [{"name": "a", "path": "x", "fields": []}]}, "fields"),
+        ({"sets": [{"name": "a", "path": "x", "fields": ["q"], "answers": ["a"]}]}, "a must stand in fields"),
+        ({"sets": [{"name": "a", "path": "x", "fields": ["q"], "answers": ["q"], "passages": ["q"]}]}, "in one of"),
         ({"policy": "burn"}, "policy"),
         ({"removed_share_max": {}}, "removed_share_max lacks"),
     ],
@@ -521,6 +525,57 @@ def test_planted_documents(tmp_path):
     extra = sorted(set(found) - set(wanted))
     assert extra == []
     assert len(missed) <= 3, missed
+
+
+# ---- formats and roles ----
+
+ASKED, ANSWERED = (" ".join(f"{name}{i}" for i in range(20)) for name in ("ask", "tell"))
+
+
+@pytest.mark.parametrize("form", ["csv", "csv.gz", "tsv", "parquet", "jsonl"])
+def test_sets_of_every_format_hold_the_same_items(tmp_path, form):
+    records = [{"q": f'{ASKED},\n"x"', "a": ANSWERED, "n": "1"}, {"q": "", "a": "short", "n": "2"}]
+    path = tmp_path / f"evals.{form}"
+    if form == "parquet":
+        pq.write_table(pa.Table.from_pylist(records), path)
+    elif form == "jsonl":
+        write_set(tmp_path, records)
+    else:
+        lines = io.StringIO(newline="")
+        writer = csv.DictWriter(lines, ["q", "a", "n"], delimiter="\t" if form == "tsv" else ",")
+        writer.writeheader()
+        writer.writerows(records)
+        raw = b"\xef\xbb\xbf" + lines.getvalue().encode()
+        path.write_bytes(gzip.compress(raw) if form.endswith("gz") else raw)
+    params = params_with(sets=[{"name": "evals", "path": path.name, "fields": ["q", "a"], "answers": ["a"]}])
+    result = Result(tmp_path, {"web-0": [(ANSWERED, "web", True), (f"{ASKED} so {ANSWERED}", "web", True)]}, params)
+    assert [(line["row"], line["item"]) for line in result.lines("decontaminate/matches")] == [
+        (0, "1:a"), (1, "1:a"), (1, "1:q"),
+    ]  # fmt: skip
+    told = result.certificate["sets"]["evals"]
+    assert told["by_role"] == {
+        "answer": {"items": 2, "items_too_short": 1, "items_matched": 1, "documents_matched": 2},
+        "question": {"items": 1, "items_too_short": 0, "items_matched": 1, "documents_matched": 1},
+    }
+    assert told["answered"] == 1 and told["format"] == form.removesuffix(".gz")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("bad.csv", b'q,a\n"open', "is no CSV"),
+        ("bad.csv", b"q,a\n1,2,3\n", "record 1, has not as many cells"),
+        ("bad.tsv", b"q\ta\n1\n", "record 1, has not as many cells"),
+        ("bad.csv", b"q\n\xff\n", "is no CSV"),
+        ("bad.csv", b"q\n", "holds no record"),
+        ("bad.parquet", b"PAR1", "is no Parquet"),
+    ],
+)
+def test_broken_tables_are_errors(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    params = params_with(sets=[{"name": "bad", "path": name, "fields": ["q"]}])
+    with pytest.raises(SourceError, match=message):
+        Result(tmp_path, {"web-0": [("text", "web", True)]}, params)
 
 
 # ---- the self-test ----

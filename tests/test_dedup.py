@@ -9,23 +9,31 @@ import random
 import re
 import time
 import unicodedata
+from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import yaml
+from datasketch import MinHash
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory_reads import MemoryReads
 
 from tasks.artifacts.documents import TEXT
-from tasks.artifacts.verdicts import CUTS, DEDUP_VERDICTS, FILTER_VERDICTS, PAIRS, SKETCHES
-from tasks.dedup import STEP, DedupParams, check, rows
+from tasks.artifacts.tables import write_table
+from tasks.artifacts.verdicts import CUTS, DEDUP_VERDICTS, FILTER_VERDICTS, PAIRS, SKETCHES, SPANS
+from tasks.dedup import STEP, DedupParams, check, levels, rows
 from tasks.dedup.sketches import sketch
+from tasks.dedup.spans import find
 from tasks.dedup.verdicts import decide
 from tasks.errors import ParamsError
 from tasks.project import checked
+from tasks.text.excision import Cut, excise
+from tasks.text.shingles import shingle_texts
+from tasks.text.spans import find_spans
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"
@@ -62,16 +70,19 @@ class Result:
 
     def __init__(self, parts, params):
         self.params, self.parts, self.tables = params, parts, tables_of(parts)
-        self.sums = {"dedup/sketches": {}, "dedup/verdicts": {}, "dedup/pairs": {}, "dedup/cuts": {}}
+        self.sums = {"dedup/sketches": {}, "dedup/verdicts": {}, "dedup/pairs": {}, "dedup/cuts": {}, "dedup/spans": {}}
         for name in parts:
             made = sketch(MemoryReads(name, self.tables), params)
             self._keep(f"sketches/{name}", made)
+            self._keep(f"spans/{name}", find(MemoryReads(name, self.tables), params))
         for name, made in decide(MemoryReads("verdicts", self.tables), params):
             self._keep(name, made)
 
     def _keep(self, name, made):
         folder, unit = name.split("/")
-        schema = {"sketches": SKETCHES, "verdicts": DEDUP_VERDICTS, "pairs": PAIRS, "cuts": CUTS}[folder]
+        schema = {"sketches": SKETCHES, "spans": SPANS, "verdicts": DEDUP_VERDICTS, "pairs": PAIRS, "cuts": CUTS}[
+            folder
+        ]
         self.tables[f"dedup/{folder}", unit] = made.files[".parquet"].cast(schema)
         self.sums[f"dedup/{folder}"][unit] = made.counts
 
@@ -108,6 +119,18 @@ class Result:
             for name, documents in self.parts.items()
             for p in self.table("dedup/pairs", unit=name).to_pylist()
             if p["removes"] == removes
+        )
+
+    def cuts(self):
+        """(id, what is cut, why), sorted."""
+        return sorted(
+            (
+                d[c["row"]]["id"],
+                d[c["row"]]["text"].encode()[c["start"] : c["stop"]].decode(),
+                c["reason"],
+            )
+            for name, d in self.parts.items()
+            for c in self.table("dedup/cuts", unit=name).to_pylist()
         )
 
     def total(self, measure):
@@ -407,8 +430,128 @@ def test_every_parameter_has_a_role_and_shapes_are_declared():
     assert sketch(MemoryReads("web-0", parts), SimpleNamespace(**shown)).files[".parquet"].num_rows == 1
     everything = Result({"web-0": [document("a b c d e f")]}, params_with())
     shown = {name: getattr(params_with(), name) for name in STEP.folders[1].shapes}
+    assert find(MemoryReads("web-0", parts), SimpleNamespace(**shown)).counts == {"spans": 0}
+    shown = {name: getattr(params_with(), name) for name in STEP.folders[2].shapes}
     assert len(list(decide(MemoryReads("verdicts", everything.tables), SimpleNamespace(**shown)))) == 3
     assert rows(everything, "web-0").column_names[-4:] == ["characters", "words", "unit", "shingles"]
+
+
+# ---- paragraphs and lines ----
+
+LEVELS = ("duplicate_paragraphs", "duplicate_lines", "repeated_paragraphs", "repeated_lines")
+
+
+def plain_spans(text, least):
+    """(level, characters, text) of each paragraph and line, in plain Python; a line feed alone ends a line."""
+    lines = [line.strip(" \t") for line in text.split("\n")]
+    found = [("line", line) for line in lines if len(line) >= least]
+    raw = text.split("\n")
+    for is_text, group in groupby(range(len(lines)), lambda at: bool(lines[at])):
+        if is_text:
+            paragraph = "\n".join(raw[at] for at in group).strip(" \t")
+            found += [("paragraph", paragraph)] if len(paragraph) >= least else []
+    return sorted(found)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.text("ab\u4e2d \t\n", max_size=60), max_size=5), st.integers(1, 6))
+def test_spans_are_those_of_plain_python(texts, least):
+    spans = find_spans(pa.array(texts, pa.large_string()), least)
+    found = [[] for _ in texts]
+    for text, level, start, stop, characters, _ in zip(*spans, strict=True):
+        content = texts[text].encode()[start:stop].decode()
+        assert len(content) == characters
+        found[text].append(("line" if level else "paragraph", content))
+    assert [sorted(of_text) for of_text in found] == [plain_spans(text, least) for text in texts]
+    known = {}
+    for place, number in enumerate(spans.hashes_S.tolist()):
+        text, start, stop = spans.texts_S[place], spans.starts_S[place], spans.stops_S[place]
+        assert known.setdefault(number, texts[text].encode()[start:stop]) == texts[text].encode()[start:stop]
+
+
+def filled(name, words=40):
+    return " ".join(f"{name}{i}" for i in range(words))
+
+
+def levelled(**changes):
+    a, b, c, d, e = (filled(name) for name in "abcde")
+    texts = [
+        f"{a}\n{b}\n\n{c}\n\n{filled('x', 90)}",
+        f"{c}\n\n{d}\n{a}\n\n{filled('y', 60)}",
+        f"{e}\n\n{e}\nshort\nshort",
+    ]
+    texts_of = dict(zip("abcde", (a, b, c, d, e), strict=True))
+    return [document(text, str(n), **changes) for n, text in enumerate(texts)], texts_of
+
+
+def test_paragraphs_and_lines_are_counted_and_cut_where_asked():
+    documents, texts = levelled()
+    counted = run(documents)
+    assert {name: sum(c[name] for c in counted.sums["dedup/cuts"].values()) for name in LEVELS} == {
+        "duplicate_paragraphs": 1, "duplicate_lines": 2, "repeated_paragraphs": 0, "repeated_lines": 1,
+    }  # fmt: skip
+    assert counted.cuts() == []
+    result = run(documents, cut={"web": LEVELS, "other": LEVELS})
+    assert result.cuts() == sorted(
+        [
+            ("1", texts["c"], "duplicate_line"),
+            ("1", texts["c"], "duplicate_paragraph"),
+            ("1", texts["a"], "duplicate_line"),
+            ("2", texts["e"], "repeated_line"),
+        ]
+    )
+    assert run(documents, cut={"web": ("repeated_lines",)}).cuts() == [("2", texts["e"], "repeated_line")]
+
+
+@pytest.mark.parametrize("kind", ["chat", "code"])
+def test_chats_and_code_are_never_cut(kind):
+    assert run(levelled(kind=kind)[0], cut={"web": LEVELS}).cuts() == []
+
+
+def test_what_is_cut_is_a_function_of_the_set(monkeypatch):
+    documents, _ = levelled()
+    whole = run(documents, cut={"web": LEVELS}).cuts()
+    monkeypatch.setattr(levels, "SPANS_AT_ONCE", 3)
+    for seed in range(5):
+        assert run(documents, 1 + seed % 3, random.Random(seed), cut={"web": LEVELS}).cuts() == whole
+    gone = [document(filled("c"), "9", keep=False), *documents]
+    assert run(gone, cut={"web": LEVELS}).cuts() == whole, "what filter dropped stands nowhere"
+
+
+def test_cuts_are_conserved_by_tokenize():
+    documents, texts = levelled()
+    result = run(documents, cut={"web": LEVELS})
+    for name, table in result.tables.items():
+        if name[0] == "dedup/cuts":
+            for doc, row in zip(result.parts[name[1]], range(9), strict=False):
+                cuts = [Cut(c["start"], c["stop"]) for c in table.to_pylist() if c["row"] == row]
+                left = excise(doc["text"], cuts)
+                assert len(left.text) - left.separators + left.characters_cut == len(doc["text"])
+                assert texts["c"] not in left.text or doc["id"] == documents[0]["id"]
+
+
+# ---- datasketch ----
+
+
+def test_the_example_of_the_docs_opens_a_stored_sketch(tmp_path):
+    """docs/data.md's code as it stands there, on sketches of this test."""
+    code = re.search(r"```python\n(import pyarrow.*?)```", (ROOT / "docs" / "data.md").read_text(), re.DOTALL)[1]
+    words = [f"w{i}" for i in range(200)]
+    result = run(
+        [document(" ".join(words), "0"), document(" ".join([*words, "x"]), "1"), document(filled("z", 99), "2")]
+    )
+    ((key, table),) = ((key, table) for key, table in result.tables.items() if key[0] == "dedup/sketches")
+    path = tmp_path / "sketches.parquet"
+    write_table(path, table, SKETCHES)
+    code = code.replace("data/dedup/sketches/notes-0123456789abcdef.parquet", str(path))
+    names = {}
+    exec(code, names)
+    assert sorted(names["rows_alike"]) == [0, 1]
+    shingles, _ = shingle_texts(result.tables["normalize/text", key[1]].column("text"), 5, 5)
+    theirs = MinHash(num_perm=128, seed=1, scheme="affine32", hashfunc=int)
+    theirs.update_batch((shingles.hashes_S[: shingles.offsets_D1[1]] & np.uint64(0xFFFFFFFF)).tolist())
+    assert theirs == names["first"] and theirs.jaccard(names["first"]) == 1
+    assert names["lsh"].query(theirs) == names["rows_alike"]
 
 
 # ---- shared cases and corpora ----

@@ -140,6 +140,18 @@ SKETCHES = pa.schema(
 )
 """dedup/sketches: row-aligned; every row of the corpus."""
 
+SPANS = pa.schema(
+    [
+        pa.field("row", pa.int64(), nullable=False),
+        pa.field("level", pa.int8(), nullable=False),  # 0 paragraph, 1 line
+        pa.field("start", pa.int64(), nullable=False),  # bytes of the normalized text
+        pa.field("stop", pa.int64(), nullable=False),
+        pa.field("characters", pa.int64(), nullable=False),  # code points, span_characters_min or more
+        pa.field("hash", pa.uint64(), nullable=False),  # of its bytes (tasks.text.spans)
+    ]
+)
+"""dedup/spans: paragraphs and lines of every row; not aligned, sorted by row and stop."""
+
 PAIRS = pa.schema(
     [
         pa.field("row", pa.int64(), nullable=False),  # the document of this part

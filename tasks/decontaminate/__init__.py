@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tasks.artifacts.verdicts import CUT, GONE, KEEP
+from tasks.decontaminate.sets import format_of
 from tasks.decontaminate.telling import telling_matches
 from tasks.errors import SourceError
 from tasks.step import (
@@ -40,14 +41,34 @@ MEND = "build it anew: python -m tasks decontaminate --force"
 
 
 class EvaluationSetParams(BaseModel):
-    """One evaluation set: a JSON Lines file, path relative to the project's root, and the fields that
-    count."""
+    """One evaluation set: a JSON Lines, CSV, TSV or Parquet file, path relative to the project's root, and the fields
+    that count.
+
+    answers, passages: those of the fields that are such; the others are questions.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_]*$")
     path: str = Field(min_length=1)
     fields: tuple[str, ...] = Field(min_length=1)
+    answers: tuple[str, ...] = ()
+    passages: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _of_fields(self) -> Self:
+        named = [*self.answers, *self.passages]
+        wrong = sorted({field for field in named if field not in self.fields or named.count(field) > 1})
+        if wrong:
+            raise ValueError(
+                f"set {self.name}: {', '.join(wrong)} must stand in fields, and in one of answers and passages"
+            )
+        return self
+
+    def roles(self) -> dict[str, str]:
+        """field -> question, answer or passage."""
+        roles = dict.fromkeys(self.fields, "question") | dict.fromkeys(self.answers, "answer")
+        return roles | dict.fromkeys(self.passages, "passage")
 
 
 class DecontaminateParams(StepParams):
@@ -94,6 +115,7 @@ def plan_judged(plan: Plan, folder: Folder) -> list[Unit]:
 def plan_certificate(plan: Plan, folder: Folder) -> list[Unit]:
     """The single unit of certificate.json."""
     spec, files = _sets(plan)
+    spec["roles"] = {one.name: one.roles() for one in plan.params.sets}
     return [replace(unit, spec=spec, files=files) for unit in the_whole(plan, folder)]
 
 
@@ -109,12 +131,14 @@ def _sets(plan: Plan) -> tuple[dict[str, Any], dict[str, str]]:
         if len(parts) != 1:
             raise SourceError(
                 f"evaluation set {one.name} at {one.path} is {len(parts)} files, not one",
-                "name one JSON Lines file for each set",
+                "name one file for each set: JSON Lines, CSV, TSV or Parquet",
             )
         ((name, facts),) = parts.items()
         path = Path(plan.root) / one.path
-        files[one.name] = str(path / name if path.is_dir() else path)
-        spec.append({"name": one.name, "sha256": facts["sha256"], "fields": list(one.fields)})
+        file = path / name if path.is_dir() else path
+        files[one.name] = str(file)
+        fields = list(one.fields)
+        spec.append({"name": one.name, "sha256": facts["sha256"], "fields": fields, "format": format_of(file.name)})
     return {"sets": spec}, files
 
 

@@ -16,7 +16,9 @@ documents_dropped, documents_cut: what became of them
 sets_without_match: names; a set that matches nothing is worth a look
 sets: name -> sha256, fields, items, items_too_short, items_boilerplate_only, ngrams, boilerplate_ngrams,
     boilerplate (the first of them), items_matched, documents_matched, documents_dropped, documents_cut,
-    documents_by_source, items_most_matched (item and documents, at most ten)
+    by_role (question, answer, passage -> items, items_too_short, items_matched, documents_matched),
+    answered (records whose question and answer one document holds), documents_by_source, items_most_matched (item and
+    documents, at most ten)
 
 Every figure counts documents that took part: what filter or dedup dropped is not in the corpus and not in
 here.
@@ -37,6 +39,7 @@ from tasks.artifacts.verdicts import CUT, DROP, GONE
 from tasks.decontaminate.index import Index, ngram_text
 from tasks.decontaminate.matches import index_of
 from tasks.decontaminate.planting import self_test
+from tasks.decontaminate.roles import by_role
 from tasks.decontaminate.telling import telling_matches
 from tasks.step import Made, Reads
 
@@ -74,7 +77,8 @@ def certify(reads: Reads, params: DecontaminateParams) -> Made:
         one["name"]: {
             **one,
             **_facts(index, number),
-            **_found([ln for ln in lines if ln["set"] == one["name"]]),
+            **_found(of_set := [ln for ln in lines if ln["set"] == one["name"]]),
+            **by_role(index, number, reads.spec["roles"][one["name"]], of_set),
         }
         for number, one in enumerate(reads.spec["sets"])
     }

@@ -31,7 +31,7 @@ ROWS_AT_ONCE = 4096
 def match(reads: Reads, params: DecontaminateParams) -> Made:
     """The passages of one part; counts texts, and texts_matched of them, earlier steps' losses included.
 
-    reads.spec: {"sets": [{"name", "sha256", "fields"}]}; a file by each set's name.
+    reads.spec: {"sets": [{"name", "sha256", "fields", "format"}]}; a file by each set's name.
     """
     index = index_of(reads, params)
     texts = reads.table("normalize/text", ["text"]).column("text")
@@ -47,7 +47,7 @@ def match(reads: Reads, params: DecontaminateParams) -> Made:
 def index_of(reads: Reads, params: DecontaminateParams) -> Index:
     """The index of the sets that the unit's plan names."""
     sets = tuple(
-        EvaluationSet(one["name"], str(reads.path(one["name"])), one["sha256"], tuple(one["fields"]))
+        EvaluationSet(one["name"], str(reads.path(one["name"])), one["sha256"], tuple(one["fields"]), one["format"])
         for one in reads.spec["sets"]
     )
     numbers = Numbers(params.ngram_words, params.short_words_min, params.boilerplate_items_min)

@@ -1,7 +1,8 @@
 """Evaluation sets as items: one text for each field of each record.
 
-In: a JSON Lines file (plain or .gz), its digest and the fields that count. Out: items, named "line:field"
-from line 1. It knows nothing of n-grams and nothing of the corpus.
+In: a JSON Lines, CSV, TSV or Parquet file (the first three plain or .gz), its digest and the fields that count. Out:
+items, named "line:field" from line 1; of the other formats a line is a record, the head of columns not counted. It
+knows nothing of n-grams and nothing of the corpus.
 
 A field is a text, a list of texts (joined by line feeds) or a number; "a.b" is the field b inside a. A record
 without the field, or with null or an empty text there, has no item; a set none of whose records has the field
@@ -10,13 +11,18 @@ is an error, since a check against nothing would find nothing.
 
 from __future__ import annotations
 
+import csv
 import gzip
 import hashlib
+import io
 import json
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tasks.errors import IntegrityError, SourceError
 
@@ -28,6 +34,17 @@ class EvaluationSet(NamedTuple):
     path: str
     sha256: str
     fields: tuple[str, ...]
+    format: str
+    """jsonl, csv, tsv or parquet."""
+
+
+FORMATS = {"csv": "csv", "tsv": "tsv", "parquet": "parquet"}
+"""Suffix of a name, .gz aside -> format; any other is JSON Lines."""
+
+
+def format_of(name: str) -> str:
+    """The format of a file by its name."""
+    return FORMATS.get(name.lower().removesuffix(".gz").rpartition(".")[2], "jsonl")
 
 
 class Item(NamedTuple):
@@ -70,7 +87,44 @@ def read_items(of: EvaluationSet) -> list[Item]:
 
 
 def _records(of: EvaluationSet) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line from 1, record); blank lines are passed over."""
+    """(line from 1, record)."""
+    if of.format == "parquet":
+        yield from enumerate(_parquet(of), 1)
+    elif of.format in ("csv", "tsv"):
+        yield from enumerate(_separated(of), 1)
+    else:
+        yield from _json_lines(of)
+
+
+def _parquet(of: EvaluationSet) -> list[dict[str, Any]]:
+    try:
+        rows: list[dict[str, Any]] = pq.read_table(io.BytesIO(_content(of))).to_pylist()
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise SourceError(f"evaluation set {of.name} is no Parquet file: {error}", "write it anew") from error
+    return rows
+
+
+def _separated(of: EvaluationSet) -> list[dict[str, Any]]:
+    """Records of a CSV or TSV with its columns' names on the first line, quoted as RFC 4180 has it."""
+    delimiter = "\t" if of.format == "tsv" else ","
+    try:
+        lines = io.StringIO(_content(of).decode("utf-8-sig"), newline="")
+        records = list(csv.DictReader(lines, delimiter=delimiter, strict=True))
+    except (ValueError, csv.Error) as error:
+        raise SourceError(
+            f"evaluation set {of.name} is no {of.format.upper()}: {error}", "write it in UTF-8, quoted as RFC 4180"
+        ) from error
+    for number, record in enumerate(records, 1):
+        if None in record or None in record.values():
+            raise SourceError(
+                f"evaluation set {of.name}, record {number}, has not as many cells as there are columns",
+                "quote cells that hold a separator or a line feed",
+            )
+    return records
+
+
+def _json_lines(of: EvaluationSet) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Blank lines are passed over, and counted."""
     for line, raw in enumerate(_content(of).split(b"\n"), 1):
         if not raw.strip():
             continue

@@ -1,7 +1,7 @@
 """The step dedup: exact and near duplicates, each removed one naming a survivor that is kept.
 
-In: normalize/text and filter/verdicts. Out: sketches/ (part by part), then verdicts/, pairs/ and cuts/,
-decided once for the whole corpus. This module wires and checks; the work is in the modules beside it.
+In: normalize/text and filter/verdicts. Out: sketches/ and spans/ (part by part), then verdicts/, pairs/ and
+cuts/, decided once for the whole corpus. This module wires and checks; the work is in the modules beside it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tasks.step import Artifact, Folder, Step, StepParams, judges, shapes, the_w
 from tasks.text.recall import candidate_probability
 
 Kind = Literal["web", "book", "code", "paper", "chat"]
+Spanned = Literal["duplicate_paragraphs", "duplicate_lines", "repeated_paragraphs", "repeated_lines"]
 KINDS: tuple[Kind, ...] = ("book", "chat", "code", "paper", "web")
 LEAST_RECALL = 0.5
 OTHERS = "*"
@@ -39,6 +40,8 @@ class DedupParams(StepParams):
     source_priority: tuple[str, ...] = shapes()
     bucket_survivors_max: int = shapes(ge=1)
     pair_similarity_min: float = shapes(gt=0, le=1)
+    span_characters_min: int = shapes(ge=1)
+    cut: dict[str, tuple[Spanned, ...]] = shapes()
     removed_share_max: dict[str, float] = judges()
     largest_cluster_max: int = judges(ge=1)
 
@@ -221,9 +224,15 @@ STEP = Step(
             versions=("unicodedata",),
         ),
         Folder(
+            "spans",
+            "tasks.dedup.spans:find",
+            reads=("normalize/text",),
+            shapes=("span_characters_min",),
+        ),
+        Folder(
             "verdicts",
             "tasks.dedup.verdicts:decide",
-            reads=("normalize/text", "filter/verdicts", "dedup/sketches"),
+            reads=("normalize/text", "filter/verdicts", "dedup/sketches", "dedup/spans"),
             shapes=(
                 *_SHINGLES,
                 "bands",
@@ -232,6 +241,7 @@ STEP = Step(
                 "source_priority",
                 "bucket_survivors_max",
                 "pair_similarity_min",
+                "cut",
             ),
             versions=("unicodedata",),
             plan=the_whole,

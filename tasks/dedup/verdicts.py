@@ -1,7 +1,8 @@
 """dedup/verdicts, dedup/pairs and dedup/cuts: who stays, decided once for the whole corpus.
 
 In: normalize/text, filter's verdicts and the sketches of every part. Out: for every part, row-aligned
-DEDUP_VERDICTS; PAIRS; and CUTS, without rows as yet. The text of a part is read only where a document has
+DEDUP_VERDICTS; PAIRS; and CUTS: paragraphs and lines that stand elsewhere too, where the source asks for it (chats and
+code are never cut). The text of a part is read only where a document has
 candidates, and only the shingle sets of those documents are held: 8 bytes a shingle, besides what
 tasks.dedup.documents needs.
 
@@ -16,10 +17,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tasks.artifacts.verdicts import CUTS, DEDUP_VERDICTS, DROP, GONE, KEEP, PAIRS
 from tasks.dedup.documents import Documents, rank_documents
 from tasks.dedup.greedy import STAYS, Choice, Sets, choose
+from tasks.dedup.levels import REASONS, Found, counts_of, find_duplicates
 from tasks.step import Counts, Made, Reads
 from tasks.text.shingles import shingle_sets, shingle_texts
 
@@ -30,6 +33,7 @@ SCHEMA = DEDUP_VERDICTS
 SCHEMAS = {"verdicts": DEDUP_VERDICTS, "pairs": PAIRS, "cuts": CUTS}
 ROWS_AT_ONCE = 4096
 EXACT, NEAR = "exact", "near"
+NEVER_CUT = ("chat", "code")
 
 
 class _Decided(NamedTuple):
@@ -48,12 +52,31 @@ def decide(reads: Reads, params: DedupParams) -> Iterator[tuple[str, Made]]:
     sets = _candidate_sets(reads, params, units, documents)
     thresholds_KK = _thresholds(params.threshold)
     choice = choose(documents, sets, thresholds_KK, params.bucket_survivors_max, params.pair_similarity_min)
+    found = find_duplicates(reads, units, documents, choice.survivors_N == STAYS)
     decided = _Decided(units, documents, choice, _split_by_part(documents.parts_N, len(units)))
     for number, unit in enumerate(units):
         sketches = reads.table("dedup/sketches", ["characters", "unit"], unit=unit)
         yield f"verdicts/{unit}", _verdicts(decided, number, sketches)
         yield f"pairs/{unit}", _pairs(decided, number)
-        yield f"cuts/{unit}", Made({".parquet": CUTS.empty_table()}, {"characters_cut": 0})
+        yield f"cuts/{unit}", _cuts(reads, unit, params.cut, found[number])
+
+
+def _cuts(reads: Reads, unit: str, asked: Mapping[str, tuple[str, ...]], found: Found) -> Made:
+    """Counts: what was found, cut or not, and cuts. A span of another that is cut too is one place for tokenize."""
+    spans = reads.table("dedup/spans", unit=unit)
+    counts = counts_of(spans, found)
+    wanted = asked.get(unit.split("-")[0], ())
+    chosen = np.isin(found.reasons, [place for place, reason in enumerate(REASONS) if f"{reason}s" in wanted])
+    places, reasons = found.places[chosen], found.reasons[chosen]
+    if not len(places):
+        return Made({".parquet": CUTS.empty_table()}, {**counts, "cuts": 0})
+    kinds = reads.table("normalize/text", ["kind"], unit=unit).column("kind")
+    whole = pc.is_in(kinds, value_set=pa.array(NEVER_CUT)).to_numpy()[spans.column("row").to_numpy()[places]]
+    table = spans.select(["row", "start", "stop"]).take(pa.array(places[~whole]))
+    names = pa.array(REASONS, pa.string()).take(pa.array(reasons[~whole]))
+    table = table.append_column(CUTS.field("reason"), names)
+    table = table.sort_by([(name, "ascending") for name in CUTS.names])
+    return Made({".parquet": table}, {**counts, "cuts": table.num_rows})
 
 
 def _thresholds(threshold: Mapping[Kind, float]) -> np.ndarray:
