@@ -889,7 +889,6 @@ def test_case_57_rows_of_nulls_or_blanks_fail_every_suite(judged, name):
         ("dedup", {"shingle_words": 0}, "dedup.shingle_words is 0"),
         ("filter", {"rules": [{"name": "x", "signal": "lenght", "min": 1}]}, "no such signal"),
         ("mix", {"stages": []}, "mix.stages"),
-        ("run", {"workers": "two"}, "run.workers"),
     ],
 )
 def test_params_that_are_wrong_are_told_in_one_line(corpus, section, change, said):
@@ -897,15 +896,21 @@ def test_params_that_are_wrong_are_told_in_one_line(corpus, section, change, sai
     recipe[section] |= change
     set_params(corpus, recipe)
     one_line(gristmill(corpus, "build"), 2, said)
-    if section != "run":
-        one_line(step(corpus, section), 2, said)
+    one_line(step(corpus, section), 2, said)
     assert contents(corpus)
 
 
-def test_a_key_that_is_written_twice_is_told(corpus):
-    text = (corpus / "params.yaml").read_text()
-    (corpus / "params.yaml").write_text(text + "\npack:\n  tokens_per_sequence: 8\n")
-    one_line(gristmill(corpus, "build"), 2, "pack")
+def test_a_number_of_workers_that_is_none_is_told_in_one_line(bare):
+    recipe = params(bare)
+    recipe["run"] = {"workers": "two"}
+    set_params(bare, recipe)
+    one_line(run(bare, "-m", "tasks", "ingest"), 2, "run.workers is 'two'")
+
+
+def test_a_key_that_is_written_twice_is_told(bare):
+    text = (bare / "params.yaml").read_text()
+    (bare / "params.yaml").write_text(text + "\npack:\n  tokens_per_sequence: 8\n")
+    one_line(gristmill(bare, "build"), 2, "pack stands there twice")
 
 
 @pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.zst"])
@@ -936,22 +941,3 @@ def test_a_data_folder_that_cannot_be_written_is_named(bare):
     if done.returncode == 99 or "unshare" in done.stderr:
         pytest.skip(f"no read-only mount can be made here: {done.stderr.strip()}")
     one_line(done, 28, "cannot write", "data", "Read-only")
-
-
-def test_a_build_without_git_dvc_or_identity_stands_all_the_same(corpus):
-    """They are wanted by a release alone (tests/test_release.py has those), and it says so."""
-    quiet = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "HOME": str(corpus.parent)}
-    done = gristmill(corpus, "release", "one", **quiet)
-    assert done.returncode in (8, 9), done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    subprocess.run(["git", "init", "-q"], cwd=corpus, check=True)
-    shutil.copy(ROOT / "dvc.yaml", corpus / "dvc.yaml")
-    assert run(corpus, "-m", "dvc", "init", "-q", **quiet).returncode == 0
-    one_line(gristmill(corpus, "release", "one", **quiet), 9, "git config", "user.")
-    for key in ("user.name", "user.email"):
-        subprocess.run(["git", "config", key, "miller@example.org"], cwd=corpus, check=True)
-    subprocess.run(
-        ["git", "add", "params.yaml", "dvc.yaml", ".dvc", "expectations", "tokenizers"], cwd=corpus, check=True
-    )
-    subprocess.run(["git", "commit", "-qm", "x"], cwd=corpus, check=True, env=environment(**quiet))
-    one_line(gristmill(corpus, "release", "one", **quiet), 8, "no DVC remote", "dvc remote add")
