@@ -1,8 +1,10 @@
 """The step filter: its two folders, what it counts and refuses, and the rules that the repository ships."""
 
 import json
+import time
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import yaml
@@ -331,3 +333,28 @@ def test_scripts_without_spaces_are_not_dropped_as_one_word():
     texts = [json.loads(line)["text"] for line in case.read_text("utf-8").split("\n") if line]
     signals, _ = run(texts, ["web"] * len(texts), shipped())
     assert min(signals.files[".parquet"]["words"].to_pylist()) >= 20
+
+
+@pytest.mark.long
+def test_a_million_documents_are_judged_anew_in_two_seconds(tmp_path):
+    """CPU seconds, with all rules of Gopher, C4 and FineWeb, reading included."""
+    rows, chance = 1_000_000, np.random.default_rng(1)
+    drawn = {field.name: chance.integers(0, 3000, rows) for field in SIGNALS}
+    columns = {name: drawn[name] if SIGNALS.field(name).type == pa.int64() else drawn[name] / 2999 for name in drawn}
+    columns["language"] = np.array(["en", "de", "zh"])[drawn["language"] % 3]
+    write_table(tmp_path / "signals", pa.table(columns), SIGNALS)
+    kinds = pa.table({"kind": ["web"] * rows})
+    write_table(tmp_path / "kinds", kinds, kinds.schema)
+
+    class OnDisk:
+        name = UNIT
+
+        def table(self, folder, columns=None):
+            return read_table(tmp_path / ("signals" if "signals" in folder else "kinds"), columns)
+
+    chosen = params(*({"set": name} for name in ("gopher-1", "c4-1", "fineweb-1")))
+    make_verdicts(OnDisk(), chosen)
+    began = time.process_time()
+    made = make_verdicts(OnDisk(), chosen)
+    assert time.process_time() - began < 2
+    assert made.counts["documents_in"] == rows and len(chosen.rules) == 32

@@ -90,7 +90,7 @@ def _count(
                 packed += lanes[data[at]] & _CLASSES
                 _look(data, begin, at, stop, bits, masks, packed, row)
                 at += 1
-            else:
+            while at < limit and data[at] >= 0x80:
                 code, size = _decode(data, at, stop)
                 found = np.uint64(bits[code])
                 packed += found & _NEXT | (found >> _NEXT & _NEXT) << _SECOND | (found >> _TWO & _NEXT) << _THIRD

@@ -4,7 +4,7 @@ In: a column of texts and their languages. Out: one array a signal, a row a text
 and writes nothing. Every signal is an integer or one quotient of two integers, so that it is the same on every machine.
 Which of the field's arithmetics is meant stands with the counts: tasks.text.words, marks, lines, repetition, stopwords.
 
-Speed: 69 MB of books a CPU second for all of them, words included, on a core shared with others (2026).
+Speed: 73 MB of English, 58 of Chinese a CPU second for all of them, words included, on a busy machine (2026).
 """
 
 from __future__ import annotations
