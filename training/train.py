@@ -192,7 +192,7 @@ class Training:
         self.record["validation"].append([step, mean])
         for name, value in means.items():
             self.record["validation_of"].setdefault(name, []).append([step, value])
-        by_source = {f"validation_loss/{name}": value for name, value in means.items()}
+        by_source = {f"validation_loss_of/{name}": value for name, value in means.items()}
         self._say({"step": step, "validation_loss": mean, **by_source})
 
     def _note(self, step: int, positions: int) -> None:
