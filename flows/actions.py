@@ -219,11 +219,20 @@ def unlock(asked: Asked) -> None:
 
 
 def train_tokenizer(asked: Asked, name: str) -> None:
-    card = run_train_tokenizer(asked, name)
+    _tell_card(asked, run_train_tokenizer(asked, name))
+
+
+def adopt_tokenizer(asked: Asked, name: str, model: Path, roles: list[str], control: list[str], pattern: str) -> None:
+    from flows.tokenizer import adopt_tokenizer as make
+
+    _tell_card(asked, make(asked.root, name, model, roles, control, pattern))
+
+
+def _tell_card(asked: Asked, card: dict[str, Any]) -> None:
     if asked.json:
         return show.as_json(card)
     return show.line(
-        f"tokenizers/{name}: {card['vocab_size']:,} pieces, sha256 {card['sha256'][:12]}; commit it to git"
+        f"tokenizers/{card['name']}: {card['vocab_size']:,} pieces, sha256 {card['sha256'][:12]}; commit it to git"
     )
 
 

@@ -210,6 +210,22 @@ def tokenizer_train(
     actions.train_tokenizer(ASKED, name)
 
 
+@tokenizer_app.command("adopt", epilog=EVERYWHERE)
+def tokenizer_adopt(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its folder: tokenizers/NAME.")],
+    model: Annotated[Path, typer.Argument(metavar="FILE", help="A SentencePiece .model, a .json or a .tiktoken.")],
+    role: Annotated[list[str] | None, typer.Option(help="Its control tokens, as eos=<|endoftext|>.")] = None,
+    control: Annotated[
+        list[str] | None, typer.Option(help="Of tiktoken: a control token and its id, as <s>=9.")
+    ] = None,
+    pattern: Annotated[str, typer.Option(help="Of tiktoken: the expression that cuts text into words.")] = "",
+) -> None:
+    """Take over a tokenizer made elsewhere; its ids are those of its own library."""
+    from flows import actions
+
+    actions.adopt_tokenizer(ASKED, name, model, role or [], control or [], pattern)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; the exit status.
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
 
@@ -46,8 +45,14 @@ Array = np.ndarray[Any, Any]
 
 
 class Tokenizer(Protocol):
-    """A tokenizer. An id that it has not is -1."""
+    """A tokenizer. An id that it has not is -1.
 
+    engine, version: the library and its version; options: what it needs beside its file.
+    """
+
+    engine: str
+    version: str
+    options: dict[str, Any]
     name: str
     sha256: str
     vocab_size: int
@@ -64,6 +69,9 @@ class Tokenizer(Protocol):
 
     def control_id(self, name: str) -> int:
         """The id of the control piece of that name, which no text becomes; -1 where there is none."""
+
+    def piece(self, number: int) -> str:
+        """The piece of an id; raises TokenizerError for an id out of the vocabulary."""
 
     def exact_on(self, text: str) -> bool:
         """Whether decode must give `text` back; False where the model cannot hold one of its characters."""
@@ -85,9 +93,11 @@ class SentencePiece:
     U+2581 stays lossy.)
     """
 
+    engine, version = "sentencepiece", sentencepiece.__version__
+
     def __init__(self, name: str, model: bytes) -> None:
         self._processor = _processor(name, model)
-        self.name = name
+        self.name, self.options = name, dict[str, Any]()
         self.sha256 = hashlib.sha256(model).hexdigest()
         self.vocab_size: int = self._processor.vocab_size()
         self.eos_id: int = self._processor.eos_id()
@@ -209,20 +219,6 @@ class SentencePiece:
         exact = all(self._processor.is_byte(number) for number in ids)
         prefixed = self._processor.encode("a", out_type=str)[0].startswith(SPACE_MARK)
         return np.array(ids, np.int32) if exact and not prefixed else None
-
-
-@lru_cache(maxsize=4)
-def open_model(path: str, sha256: str, name: str) -> SentencePiece:
-    """The model at `path`, once a process; raises TokenizerError where its file has another digest."""
-    file = Path(path)
-    if not file.is_file():
-        raise absent(name)
-    tokenizer = SentencePiece(name, file.read_bytes())
-    if tokenizer.sha256 != sha256:
-        raise TokenizerError(
-            f"tokenizers/{name}/{file.name}: expected {sha256}, found {tokenizer.sha256}", "restore that file"
-        )
-    return tokenizer
 
 
 def absent(name: str) -> TokenizerError:

@@ -1,4 +1,4 @@
-"""Tokenizers as inputs: tokenizers/<name>/{tokenizer.model, card.json}. Making one, checking one, naming one.
+"""Tokenizers as inputs: tokenizers/<name>/ with a model and card.json. Making one, checking one, naming one.
 
 In: texts and a recipe, or a model made elsewhere. Out: a folder. A tokenizer is pinned by the digest of its
 model and is never made again because data changed. It does not encode a corpus (tasks.encoder,
@@ -8,7 +8,9 @@ card.json:
 {
   "format": 1,
   "name": "demo",
-  "sha256": 64 hex,           of tokenizer.model
+  "engine": "sentencepiece",  or tokenizers (tokenizer.json), tiktoken (ranks.tiktoken); absent: sentencepiece
+  "options": {},              what the engine needs beside its file, see tasks.engines
+  "sha256": 64 hex,           of tokenizer.model, or the file of the other engines
   "vocab_size": 4096,         pieces, control pieces included
   "special": {"eos": {"id": 2, "piece": "</s>"}, ...},   null for one that the model lacks
   "library": {"sentencepiece": "0.2.3"},                 that made the card
@@ -31,17 +33,17 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import sentencepiece
 
-from tasks.artifacts.canonical import pretty
-from tasks.encoder import PROBE, SentencePiece, absent, open_model, probe_ids
+from tasks.artifacts.canonical import canonical, pretty
+from tasks.encoder import PROBE, Tokenizer, absent, probe_ids
+from tasks.engines import ENGINES, make_engine, open_model
 from tasks.errors import ParamsError, TokenizerError
 from tasks.survivors import Tables, reasons, spans
 from tasks.text.excision import excise
 from tasks.text.split import TRAIN, splits
 from tasks.tokenizer_training import Recipe, Seen, trained
 
-FOLDER, MODEL, CARD = "tokenizers", "tokenizer.model", "card.json"
+FOLDER, CARD = "tokenizers", "card.json"
 FORMAT = 1
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 SPECIAL = ("unk", "bos", "eos", "pad")
@@ -69,22 +71,26 @@ def train(name: str, texts: Iterable[str], recipe: Recipe, root: Path) -> dict[s
     return _lay(name, model, root, recipe.model_dump(mode="json"), seen.card())
 
 
-def adopt(name: str, model: Path, root: Path) -> dict[str, Any]:
-    """Lay root/tokenizers/<name> from a SentencePiece model made elsewhere; gives back its card."""
+def adopt(
+    name: str, model: Path, root: Path, engine: str = "sentencepiece", options: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Lay root/tokenizers/<name> from a model made elsewhere; gives back its card. options: see tasks.engines."""
     _free(name, root)
     if not model.is_file():
-        raise TokenizerError(f"{model} is not there", "name a SentencePiece .model file")
-    return _lay(name, model.read_bytes(), root, None, None)
+        raise TokenizerError(f"{model} is not there", "name a model, a tokenizer.json or the ranks of tiktoken")
+    return _lay(name, model.read_bytes(), root, None, None, engine, options or {})
 
 
-def load(folder: Path) -> SentencePiece:
+def load(folder: Path) -> Tokenizer:
     """The tokenizer in `folder`, held against its card: digest, vocabulary, special pieces and the probe's
     ids.
 
     Raises TokenizerError where it is absent, or naming what differs with both values.
     """
     card = read_card(folder)
-    tokenizer = open_model(str(folder / MODEL), card["sha256"], folder.name)
+    engine, options = card.get("engine", "sentencepiece"), canonical(card.get("options", {})).decode()
+    path = folder / ENGINES.get(engine, ENGINES["sentencepiece"])[0]
+    tokenizer = open_model(str(path), card["sha256"], folder.name, engine, options)
     for what, expected, found in _compared(card, tokenizer):
         if expected != found:
             raise TokenizerError(
@@ -162,32 +168,36 @@ def _free(name: str, root: Path) -> None:
         raise TokenizerError(f"tokenizers/{name} is there already", "choose another name, or remove it by hand")
 
 
-def _lay(name: str, model: bytes, root: Path, recipe: Any, seen: Any) -> dict[str, Any]:
+def _lay(
+    name: str, model: bytes, root: Path, recipe: Any, seen: Any, engine: str = "sentencepiece", options: Any = None
+) -> dict[str, Any]:
     """Write the folder beside its place and rename it, so that it is there whole or not at all."""
-    tokenizer = SentencePiece(name, model)
-    card = {"format": FORMAT, "name": name, "library": {"sentencepiece": sentencepiece.__version__}}
+    tokenizer = make_engine(engine, name, model, options or {})
+    card = {"format": FORMAT, "name": name, "library": {engine: tokenizer.version}}
+    if engine != "sentencepiece":
+        card |= {"engine": engine, "options": options}
     card |= _facts(tokenizer) | {"probe": {"text": PROBE, "ids": probe_ids(tokenizer)}}
     card |= {"recipe": recipe, "seen": seen}
     partial = root / FOLDER / f".{name}.{os.getpid()}"
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    (partial / MODEL).write_bytes(model)
+    (partial / ENGINES[engine][0]).write_bytes(model)
     (partial / CARD).write_text(pretty(card), encoding="utf-8")
     partial.rename(root / FOLDER / name)
     return card
 
 
-def _facts(tokenizer: SentencePiece) -> dict[str, Any]:
+def _facts(tokenizer: Tokenizer) -> dict[str, Any]:
     special = {word: _special(tokenizer, word) for word in SPECIAL}
     return {"sha256": tokenizer.sha256, "vocab_size": tokenizer.vocab_size, "special": special}
 
 
-def _special(tokenizer: SentencePiece, word: str) -> dict[str, Any] | None:
+def _special(tokenizer: Tokenizer, word: str) -> dict[str, Any] | None:
     number: int = getattr(tokenizer, f"{word}_id")
     return {"id": number, "piece": tokenizer.piece(number)} if number >= 0 else None
 
 
-def _compared(card: dict[str, Any], tokenizer: SentencePiece) -> Iterator[tuple[str, Any, Any]]:
+def _compared(card: dict[str, Any], tokenizer: Tokenizer) -> Iterator[tuple[str, Any, Any]]:
     """(what, in the card, in the model) of all that must agree."""
     facts = _facts(tokenizer)
     yield "vocab_size", card["vocab_size"], facts["vocab_size"]

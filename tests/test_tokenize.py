@@ -265,7 +265,9 @@ def test_the_dtype_follows_the_vocabulary(monkeypatch, vocab_size, dtype):
     letters = Letters(vocab_size)
     monkeypatch.setattr(folder, "open_model", lambda *a: letters)
     top = chr(vocab_size - 1 - 4)
-    spec = {"tokenizer": {"sha256": "", "maker": "m", "dtype": token_dtype(vocab_size).str}}
+    spec = {
+        "tokenizer": {"engine": "e", "options": {}, "sha256": "", "maker": "m", "dtype": token_dtype(vocab_size).str}
+    }
     result = folder.make(MemoryReads("w-1", tables_of([f"a{top}"]), spec=spec, paths={"tokenizer": "/x/y/z"}), PARAMS)
     assert result.files[".bin"].dtype == np.dtype(dtype)
     assert result.files[".bin"].tolist() == [ord("a") + 4, vocab_size - 1, 2]
@@ -301,7 +303,7 @@ def test_unknown_ids_are_counted(monkeypatch):
             return np.where(ids == ord("?") + 4, 0, ids), lengths
 
     monkeypatch.setattr(folder, "open_model", lambda *a: Unknowing(1000))
-    spec = {"tokenizer": {"sha256": "", "maker": "m", "dtype": "<u2"}}
+    spec = {"tokenizer": {"engine": "e", "options": {}, "sha256": "", "maker": "m", "dtype": "<u2"}}
     result = folder.make(MemoryReads("w-1", tables_of(["a?b?", "c"]), spec=spec, paths={"tokenizer": "/x/y/z"}), PARAMS)
     assert result.files[".parquet"]["unknown"].to_pylist() == [2, 0]
     assert result.counts["unknown"] == 2
@@ -377,7 +379,7 @@ def test_the_maker_changes_with_model_library_and_behaviour(small, monkeypatch):
     tokenizer, _ = small
     plain = facts(tokenizer)
     assert plain["maker"] == facts(tokenizer)["maker"]
-    monkeypatch.setattr("sentencepiece.__version__", "9.9")
+    monkeypatch.setattr("tasks.encoder.SentencePiece.version", "9.9")
     assert facts(tokenizer)["maker"] != plain["maker"]
     monkeypatch.undo()
     drifted = [*probe_ids(tokenizer), 7]

@@ -1,5 +1,6 @@
 """Tokenizers: the same card twice, lossless ids, text that stays text, clear refusals."""
 
+import base64
 import hashlib
 import json
 from pathlib import Path
@@ -11,8 +12,11 @@ import sentencepiece
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import tokenizers
+from flows.tokenizer import adopt_tokenizer
 from tasks.artifacts.verdicts import FILTER_CUTS
-from tasks.encoder import PROBE, SentencePiece, open_model, probe_ids
+from tasks.encoder import PROBE, SentencePiece, probe_ids
+from tasks.engines import open_model
 from tasks.errors import GristmillError, ParamsError, TokenizerError
 from tasks.tokenizers import adopt, load, read_card, train, training_texts
 from tests.tokenizer_kit import lay, recipe, texts
@@ -206,6 +210,85 @@ def test_foreign_models_give_the_ids_of_their_reference():
             assert [ids.tolist() for ids in each] == facts["ids"], name
             checked += 1
     assert checked
+
+
+ENDOFTEXT, QWEN = "<|endoftext|>", ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+
+
+def foreign(name, facts, root):
+    """(folder laid by adopt, the same library's own ids of a text)."""
+    path, options, engine = FOREIGN / name, {"roles": {"eos": ENDOFTEXT}}, "tokenizers"
+    if name.startswith("gpt2"):
+        library = tokenizers.ByteLevelBPETokenizer(str(path.parent / "encoder.json"), str(path.parent / "vocab.bpe"))
+        library.add_special_tokens([ENDOFTEXT])
+        path = root / "gpt2.json"
+        library.save(str(path))
+    elif name.endswith(".tiktoken"):
+        control = {word: facts["vocab"] + at for at, word in enumerate(QWEN)}
+        options |= {"pattern": facts["pat_str"], "control": control}
+        engine = "tiktoken"
+    adopt("own", path, root, engine, options)
+    return load(root / "tokenizers/own")
+
+
+@pytest.mark.parametrize(
+    "name", ["gpt2/encoder.json+vocab.bpe", "hf/gpt-neo-test-tokenizer.json", "qwen/qwen.tiktoken"]
+)
+def test_other_engines_give_the_ids_of_their_libraries(name, tmp_path):
+    """But where the text spells a control token: hf turns it into the token, we never do."""
+    if not FOREIGN.is_dir():
+        pytest.skip("the shared corpora are not here")
+    golden = json.loads((FOREIGN / "golden.json").read_text())
+    facts = golden["tokenizers"][name]
+    tokenizer = foreign(name, facts, tmp_path)
+    flat, lengths = tokenizer.encode_batch(golden["texts"])
+    each = [ids.tolist() for ids in np.split(flat, np.cumsum(lengths)[:-1])]
+    spelled = [at for at, text in enumerate(golden["texts"]) if ENDOFTEXT in text and name.startswith("hf")]
+    assert [ids for at, ids in enumerate(each) if at not in spelled] == [
+        ids for at, ids in enumerate(facts["ids"]) if at not in spelled
+    ]
+    for text, ids in zip(golden["texts"], each, strict=True):
+        assert tokenizer.decode(np.array(ids, np.int32)) == text
+        assert tokenizer.eos_id not in ids
+        assert tokenizer.exact_on(text) != name.startswith("hf")  # which normalizes, to NFC
+    assert tokenizer.eos_id == tokenizer.control_id(ENDOFTEXT) < tokenizer.vocab_size
+    assert tokenizer.control_id("not there") == -1
+    assert (tokenizer.bos_id, tokenizer.pad_id) == (-1, -1)
+    assert tokenizer.decode(np.array([tokenizer.eos_id])) == ""
+    with pytest.raises(TokenizerError, match="id 900000 is not in tokenizer own"):
+        tokenizer.piece(900_000)
+
+
+def test_an_engine_of_a_wrong_file_or_role_is_refused_by_name(tmp_path):
+    (tmp_path / "x").write_text("{}")
+    roles = {"roles": {"eos": "<end>"}}
+    for engine, options, said in (
+        ("tokenizers", roles, "no tokenizer.json"),
+        ("tiktoken", roles, "no ranks of tiktoken"),
+        ("other", {}, "wants engine 'other'"),
+    ):
+        with pytest.raises(TokenizerError, match=said):
+            adopt("own", tmp_path / "x", tmp_path, engine, options)
+    (tmp_path / "ranks").write_bytes(b"".join(base64.b64encode(bytes([b])) + b" %d\n" % b for b in range(256)))
+    options = {"pattern": r"\S+|\s+", "control": {"<end>": 256}}
+    with pytest.raises(TokenizerError, match="no control token <eos>; name roles by its own: <end>"):
+        adopt("own", tmp_path / "ranks", tmp_path, "tiktoken", options | {"roles": {"eos": "<eos>"}})
+    with pytest.raises(TokenizerError, match="named for the role eos"):
+        adopt("own", tmp_path / "ranks", tmp_path, "tiktoken", options)
+    card = adopt("own", tmp_path / "ranks", tmp_path, "tiktoken", options | roles)
+    assert card["special"]["eos"] == {"id": 256, "piece": "<end>"}
+    assert load(tmp_path / "tokenizers/own").encode_batch(["é<end>"])[0].tolist() == list("é<end>".encode())
+
+
+def test_a_person_adopts_by_roles_and_numbers(tmp_path):
+    lines = b"".join(base64.b64encode(bytes([b])) + b" %d\n" % b for b in range(256))
+    (tmp_path / "own.tiktoken").write_bytes(lines)
+    said = (["eos=<a=b>"], ["<a=b>=300"], r"\S+|\s+")
+    card = adopt_tokenizer(tmp_path, "own", tmp_path / "own.tiktoken", *said)
+    assert (card["special"]["eos"], card["vocab_size"]) == ({"id": 300, "piece": "<a=b>"}, 301)
+    for roles, control in ((["eos"], []), (["eos=x"], ["x=y"])):
+        with pytest.raises(ParamsError):
+            adopt_tokenizer(tmp_path, "other", tmp_path / "own.tiktoken", roles, control, "x")
 
 
 class Corpus:

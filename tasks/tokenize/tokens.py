@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from tasks.artifacts.canonical import canonical
 from tasks.artifacts.tokens import TOKEN_ROWS, token_dtype
-from tasks.encoder import Tokenizer, open_model
+from tasks.encoder import Tokenizer
+from tasks.engines import open_model
 from tasks.errors import InvariantError, TokenizerError
 from tasks.step import Made, Payload, Reads
 from tasks.tokenize.chats import encode_chats
@@ -49,7 +51,8 @@ def make(reads: Reads, params: TokenizeParams) -> Made:
     back.
     """
     facts, chat = reads.spec["tokenizer"], params.chat
-    tokenizer = open_model(str(reads.path("tokenizer")), facts["sha256"], reads.path("tokenizer").parent.name)
+    path, options = reads.path("tokenizer"), canonical(facts["options"]).decode()
+    tokenizer = open_model(str(path), facts["sha256"], path.parent.name, facts["engine"], options)
     rows = documents(reads, params.min_characters, facts["maker"], chat.template != PLAIN)
     found = rows_of(rows, tokenizer, earlier_rows(reads, facts["dtype"]), chat.template, chat.loss)
     flat = _flat([row.ids for row in found], tokenizer, np.dtype(facts["dtype"]))

@@ -1,0 +1,192 @@
+"""Tokenizers of other libraries behind the protocol of tasks.encoder, and opening a model by its file.
+
+In: a tokenizer.json of Hugging Face's tokenizers, or the ranks of a tiktoken encoding. Out: the ids that these
+libraries give, but for one thing: text that spells a control token stays text. They add no BOS, no EOS, no padding,
+and cut nothing off.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tasks.encoder import BATCH_CHARACTERS, Array, SentencePiece, Tokenizer, absent
+from tasks.errors import TokenizerError
+
+ROLES = ("unk", "bos", "eos", "pad")
+Options = Mapping[str, Any]
+
+
+class _Foreign:
+    """What both have in common: ids of roles by the names that the card gives them, and ids of control tokens.
+
+    options: {"roles": {"eos": "<|endoftext|>", ...}}; those of tiktoken also "pattern" (the expression that cuts text
+    into words) and "control" (name -> id).
+    """
+
+    control: dict[str, int]
+    name: str
+    sha256: str
+    vocab_size: int
+
+    def _settle(self, name: str, model: bytes, options: Options) -> None:
+        self.name, self.sha256 = name, hashlib.sha256(model).hexdigest()
+        roles = options.get("roles", {})
+        absent_names = sorted(piece for piece in roles.values() if piece not in self.control)
+        if absent_names or "eos" not in roles:
+            raise TokenizerError(
+                f"tokenizer {name} has no control token {', '.join(absent_names) or 'named for the role eos'}",
+                f"name roles by its own: {', '.join(sorted(self.control)) or 'it has none'}",
+            )
+        self.unk_id, self.bos_id, self.eos_id, self.pad_id = (
+            self.control[roles[role]] if role in roles else -1 for role in ROLES
+        )
+
+    def control_id(self, name: str) -> int:
+        return self.control.get(name, -1)
+
+
+class HuggingFace(_Foreign):
+    """A tokenizer.json: 2 MB of text a CPU second."""
+
+    engine = "tokenizers"
+
+    def __init__(self, name: str, model: bytes, options: Options) -> None:
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # the steps' own processes are the parallel ones
+        import tokenizers
+
+        try:
+            self._tokenizer = tokenizers.Tokenizer.from_buffer(model)
+        except Exception as error:  # the library raises plain Exception
+            raise TokenizerError(f"tokenizers/{name}: no tokenizer.json: {error}", "restore that file") from None
+        self.version, self.options = tokenizers.__version__, dict(options)
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._tokenizer.encode_special_tokens = True  # which means: as text
+        added = self._tokenizer.get_added_tokens_decoder()
+        self.control = {token.content: number for number, token in sorted(added.items()) if token.special}
+        self.vocab_size = max(self._tokenizer.get_vocab(with_added_tokens=True).values()) + 1
+        self._exact = _is_exact(json.loads(model))
+        self._settle(name, model, options)
+
+    def encode_batch(self, texts: Sequence[str]) -> tuple[Array, Array]:
+        return _in_batches(texts, self._encode)
+
+    def _encode(self, texts: list[str]) -> list[list[int]]:
+        return [each.ids for each in self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+
+    def decode(self, ids: Array) -> str:
+        return str(self._tokenizer.decode(ids.tolist(), skip_special_tokens=True))
+
+    def exact_on(self, text: str) -> bool:
+        return self._exact
+
+    def piece(self, number: int) -> str:
+        return _named(self.name, number, self._tokenizer.id_to_token(number))
+
+
+class Tiktoken(_Foreign):
+    """The ranks of a tiktoken encoding: a line each, the piece in base64 and its id. 6 MB of text a CPU second."""
+
+    engine = "tiktoken"
+
+    def __init__(self, name: str, model: bytes, options: Options) -> None:
+        import tiktoken
+
+        self.version, self.options = tiktoken.__version__, dict(options)
+        self.control = {str(key): int(value) for key, value in options.get("control", {}).items()}
+        try:
+            lines = (line.split() for line in model.splitlines() if line)
+            ranks = {base64.b64decode(piece, validate=True): int(number) for piece, number in lines}
+            self._encoding = tiktoken.Encoding(
+                name, pat_str=options["pattern"], mergeable_ranks=ranks, special_tokens=self.control
+            )
+        except (KeyError, ValueError) as error:
+            raise TokenizerError(
+                f"tokenizers/{name}: no ranks of tiktoken with a pattern: {error!r}", "restore its files"
+            ) from None
+        self.vocab_size = self._encoding.n_vocab
+        self._settle(name, model, options)
+
+    def encode_batch(self, texts: Sequence[str]) -> tuple[Array, Array]:
+        return _in_batches(texts, lambda batch: [self._encoding.encode_ordinary(text) for text in batch])
+
+    def decode(self, ids: Array) -> str:
+        control = set(self.control.values())
+        own = [number for number in ids.tolist() if number not in control]
+        return self._encoding.decode_bytes(own).decode("utf-8", "replace")
+
+    def exact_on(self, text: str) -> bool:
+        return True
+
+    def piece(self, number: int) -> str:
+        try:
+            return self._encoding.decode_single_token_bytes(number).decode("utf-8", "replace")
+        except KeyError:
+            return _named(self.name, number, None)
+
+
+ENGINES: dict[str, tuple[str, Callable[[str, bytes, Options], Any]]] = {
+    "sentencepiece": ("tokenizer.model", lambda name, model, options: SentencePiece(name, model)),
+    "tokenizers": ("tokenizer.json", HuggingFace),
+    "tiktoken": ("ranks.tiktoken", Tiktoken),
+}
+"""engine -> its file in tokenizers/<name>, and what opens it."""
+
+
+def make_engine(engine: str, name: str, model: bytes, options: Options) -> Any:
+    """The tokenizer; raises TokenizerError for an engine that is not known."""
+    if engine not in ENGINES:
+        raise TokenizerError(f"tokenizer {name} wants engine {engine!r}", f"known are {', '.join(ENGINES)}")
+    return ENGINES[engine][1](name, model, options)
+
+
+@lru_cache(maxsize=4)
+def open_model(path: str, sha256: str, name: str, engine: str = "sentencepiece", options: str = "{}") -> Tokenizer:
+    """The model at `path`, once a process; options: JSON. Raises TokenizerError where its file has another digest."""
+    file = Path(path)
+    if not file.is_file():
+        raise absent(name)
+    model = file.read_bytes()
+    found = hashlib.sha256(model).hexdigest()
+    if found != sha256:
+        raise TokenizerError(f"tokenizers/{name}/{file.name}: expected {sha256}, found {found}", "restore that file")
+    tokenizer: Tokenizer = make_engine(engine, name, model, json.loads(options))
+    return tokenizer
+
+
+def _named(name: str, number: int, piece: str | None) -> str:
+    if piece is None:
+        raise TokenizerError(f"id {number} is not in tokenizer {name}", "take ids of this tokenizer")
+    return piece
+
+
+def _in_batches(texts: Sequence[str], encode: Callable[[list[str]], list[list[int]]]) -> tuple[Array, Array]:
+    """(ids int32 flat, lengths int64), about BATCH_CHARACTERS at a time: lists of Python's integers are large."""
+    flat, lengths = [np.empty(0, np.int32)], list[int]()
+    batch, room = list[str](), BATCH_CHARACTERS
+    for number, text in enumerate(texts):
+        batch.append(text)
+        room -= len(text)
+        if room <= 0 or number == len(texts) - 1:
+            each = encode(batch)
+            flat += [np.array(ids, np.int32) for ids in each]
+            lengths += [len(ids) for ids in each]
+            batch, room = [], BATCH_CHARACTERS
+    return np.concatenate(flat), np.array(lengths, np.int64)
+
+
+def _is_exact(content: Mapping[str, Any]) -> bool:
+    """Whether a text must come back: bytes as pieces, nothing normalized, nothing put before it."""
+    before, after = content.get("pre_tokenizer") or {}, content.get("decoder") or {}
+    members = before.get("pretokenizers", [before])
+    prefixed = any(member.get("add_prefix_space") for member in members)
+    return content.get("normalizer") is None and after.get("type") == "ByteLevel" and not prefixed
