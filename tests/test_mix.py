@@ -26,8 +26,9 @@ SHARDS = {"code/train/shard_00000": 5, "code/train/shard_00001": 4, "code/valida
 SHARDS |= {"web/train/shard_00000": 91}
 
 
-def params(*stages: dict, period: int = 64, seed: int = 7) -> MixParams:
+def params(*stages: dict, period: int = 64, seed: int = 7, max_epochs: float = 1000) -> MixParams:
     content = {
+        "max_epochs": max_epochs,
         "seed": seed,
         "period": period,
         "stages": stages or [{"start": 0, "weights": {"code": 1, "web": 3}}],
@@ -67,9 +68,9 @@ def mixture(tmp_path: Path):
     return run
 
 
-def artifact(path: Path, shards: dict[str, int] = SHARDS) -> SimpleNamespace:
+def artifact(path: Path, shards: dict[str, int] = SHARDS, own: MixParams | None = None) -> SimpleNamespace:
     counts = {BOUNDS: {unit: {"sequences": n} for unit, n in shards.items()}}
-    return SimpleNamespace(path=lambda *_: path, counts=counts.__getitem__)
+    return SimpleNamespace(path=lambda *_: path, counts=counts.__getitem__, params=own or params())
 
 
 def test_what_it_writes(mixture) -> None:
@@ -193,7 +194,7 @@ def test_invariants_hold_and_miss_no_sequence(mixture) -> None:
 
 def test_every_parameter_shapes_the_one_folder() -> None:
     [folder] = STEP.folders
-    assert set(folder.shapes) == set(MixParams.model_fields)
+    assert {*folder.shapes, "max_epochs"} == set(MixParams.model_fields)
     assert folder.place.format(folder=folder.name, unit="mixture") + ".json" == "mixture.json"
     assert (STEP.rows_of, STEP.name) == (MIXTURE, "mix")
     assert dataclasses.is_dataclass(STEP)
@@ -202,3 +203,40 @@ def test_every_parameter_shapes_the_one_folder() -> None:
 def test_the_repositorys_own_section_is_valid() -> None:
     section = yaml.safe_load((ROOT / "params.yaml").read_text())["mix"]
     MixParams.model_validate_json(json.dumps(section))
+
+
+def test_planned_and_achieved_shares(mixture) -> None:
+    stage = mixture(params({"start": 0, "weights": {"code": 1, "web": 2}})).schedule.stages[0]
+    assert stage.planned == {"code": 1 / 3, "web": 2 / 3}
+    assert stage.achieved == {"code": 21 / 64, "web": 43 / 64}
+
+
+@pytest.mark.parametrize(("temperature", "weights"), [(1, (9, 91)), (2, (3, 9.53939)), (100, (1.02222, 1.04614))])
+def test_weights_by_size_and_temperature(mixture, temperature, weights) -> None:
+    stage = {"start": 0, "weights": "proportional", "temperature": temperature}
+    assert mixture(params(stage)).schedule.stages[0].weights == dict(zip(("code", "web"), weights, strict=True))
+    alone = mixture(params(stage | {"leave_out": ["web"]})).schedule.stages[0]
+    assert (alone.weights, alone.achieved) == ({"code": weights[0]}, {"code": 1.0})
+
+
+def test_a_temperature_of_given_weights_and_tokens_in_the_middle_are_refused() -> None:
+    with pytest.raises(ValidationError, match=r"temperature is 2\.0, but weights are given"):
+        params({"start": 0, "weights": {"code": 1}, "temperature": 2})
+    first = {"start": 0, "weights": "proportional", "tokens": 9}
+    with pytest.raises(ValidationError, match="leave tokens to the last stage"):
+        params(first, {"start": 5, "weights": "proportional"})
+
+
+def test_case_42_a_source_that_would_repeat_too_often_is_refused(mixture) -> None:
+    """1,000 and 100,000 sequences at 0.5 each over 100,000: 50 and 0.5 epochs."""
+    shards = {"tiny/train/shard_00000": 1000, "big/train/shard_00000": 100_000}
+    stage = {"start": 0, "weights": {"tiny": 0.5, "big": 0.5}, "tokens": 800_000}
+    own = params(stage, max_epochs=4)
+    made = mixture(own, shards)
+    table = rows(artifact(made.path, shards, own), "mixture").to_pylist()
+    assert {row["source"]: row["epochs"] for row in table} == {"tiny": 50.0, "big": 0.5}
+    (breach,) = invariants(artifact(made.path, shards, own))
+    assert "reads tiny 50 times up to its end, above mix.max_epochs 4; give it less weight than 0.5" in breach
+    assert list(invariants(artifact(made.path, shards, params(stage, max_epochs=50)))) == []
+    short = params(stage | {"tokens": 64_000}, max_epochs=4)
+    assert list(invariants(artifact(mixture(short, shards).path, shards, short))) == []

@@ -56,13 +56,16 @@ class Split:
 class Stage:
     """From position `start` on, `quotas` positions of each period go to each source.
 
-    cursors: sequences of every source that earlier stages consumed; a source left out stands only here.
+    cursors: sequences of every source that earlier stages consumed; a source left out stands only here. planned: each
+    source's share by its weight; achieved: by its quota.
     """
 
     start: int
     weights: dict[str, float]
     quotas: dict[str, int]
     cursors: dict[str, int]
+    planned: dict[str, float]
+    achieved: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -192,8 +195,16 @@ def lay_stages(
             )
         if laid:
             cursors = cursors_after(laid[-1], start - laid[-1].start)
-        laid.append(Stage(start, dict(sorted(weights.items())), lay_quotas(weights, period), dict(cursors)))
+        laid.append(_stage(start, weights, period, cursors))
     return tuple(laid)
+
+
+def _stage(start: int, weights: Mapping[str, float], period: int, cursors: Mapping[str, int]) -> Stage:
+    quotas = lay_quotas(weights, period)
+    exact = {name: _fraction(name, weights[name]) for name in sorted(weights)}
+    planned = {name: float(weight / sum(exact.values())) for name, weight in exact.items()}
+    achieved = {name: quota / period for name, quota in quotas.items()}
+    return Stage(start, dict(sorted(weights.items())), quotas, dict(cursors), planned, achieved)
 
 
 def cursors_after(stage: Stage, positions: int) -> dict[str, int]:

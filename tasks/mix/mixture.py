@@ -26,7 +26,7 @@ from tasks.errors import ParamsError
 from tasks.step import Counts, Made, Reads
 
 if TYPE_CHECKING:
-    from tasks.mix import MixParams
+    from tasks.mix import MixParams, StageParams
 
 TOKENIZER = "shard/tokenizer"
 
@@ -70,25 +70,36 @@ def _size(shard: Mapping[str, Any]) -> tuple[int, int]:
 
 def _stages(params: MixParams, sources: Mapping[str, Mapping[str, Split]]) -> tuple[Stage, ...]:
     trained = sources_to_train(sources)
-    for stage in params.stages:
-        unsaid = sorted(set(trained) - set(stage.weights) - set(stage.leave_out))
+    sizes = {name: sources[name]["train"].sequences for name in trained}
+    settled = [(stage, _weights(stage, sizes)) for stage in params.stages]
+    for stage, weights in settled:
+        unsaid = sorted(set(trained) - set(weights) - set(stage.leave_out))
         if unsaid:
             raise ParamsError(
                 f"mix.stages: the stage at {stage.start} weighs "
-                f"{', '.join(sorted(stage.weights)) or 'nothing'}, but not {', '.join(unsaid)}, "
+                f"{', '.join(sorted(weights)) or 'nothing'}, but not {', '.join(unsaid)}, "
                 f"which has sequences to train on",
                 "give it a weight, or name it under leave_out",
             )
-        both = sorted(set(stage.weights) & set(stage.leave_out))
+        both = sorted(set(weights) & set(stage.leave_out))
         if both:
             raise ParamsError(
                 f"mix.stages: the stage at {stage.start} both weighs and leaves out {', '.join(both)}",
                 "choose one",
             )
     try:
-        return lay_stages([(stage.start, stage.weights) for stage in params.stages], params.period, trained)
+        return lay_stages([(stage.start, weights) for stage, weights in settled], params.period, trained)
     except ScheduleError as problem:
         raise ParamsError(f"mix.stages: {problem}") from problem
+
+
+def _weights(stage: StageParams, sizes: Mapping[str, int]) -> dict[str, float]:
+    """The stage's weights: as given, or each source's sequences ** (1 / temperature), to six digits so that every
+    machine has the same (Devlin et al., 2019, and Conneau et al., 2020, take 1 / 0.7 and 1 / 0.3)."""
+    if stage.weights != "proportional":
+        return dict(stage.weights)
+    own = {name: size for name, size in sizes.items() if name not in stage.leave_out}
+    return {name: float(f"{size ** (1 / stage.temperature):.6g}") for name, size in own.items()}
 
 
 def _counts(schedule: Schedule) -> Counts:

@@ -23,12 +23,14 @@ def best_fit(lengths: Numbers, room: int, seed: int) -> tuple[Numbers, Numbers]:
     lengths [n]: 1 to `room`, the ids of a bin. The seed says which of equal pieces meet, where a piece stands in its
     bin and a bin among all: sorted by length, long pieces would come first.
     """
-    keys = scrambled(len(lengths), seed)
-    falling = np.lexsort((keys, -lengths))
+    keys = scrambled(len(lengths), seed) >> np.uint64(32)  # and equal ones as they come: one sort instead of three
+    falling = np.argsort((room - lengths).astype(np.uint64) << np.uint64(32) | keys, kind="stable")
     bins = np.empty(len(lengths), np.int64)
     bins[falling] = _placed(lengths[falling], room)
-    ranks = scrambled(int(bins.max(initial=-1)) + 1, seed + 1)
-    order = np.lexsort((keys, bins, ranks[bins]))
+    shuffled = np.argsort(scrambled(int(bins.max(initial=-1)) + 1, seed + 1))
+    places = np.empty(len(shuffled), np.uint64)
+    places[shuffled] = np.arange(len(shuffled), dtype=np.uint64)
+    order = np.argsort(places[bins] << np.uint64(32) | keys, kind="stable")
     return order, bins[order]
 
 

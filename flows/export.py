@@ -1,0 +1,160 @@
+"""A pin for other trainers, and the clean text for people.
+
+In: a verified pin; for documents, the artifacts that it was laid from. Out: files in a folder that was not there.
+Nothing is encoded or shuffled: a trainer of its own draws its own order.
+
+megatron     <source>_<split>_shard_00000.bin and .idx, as Megatron's IndexedDataset reads them
+npy          <source>_<split>_shard_00000.{ids,starts,stops}.npy, and .loss.npy where some id is not learnt
+huggingface  <split>/<source>_shard_00000.parquet, a row a sequence: source, input_ids, labels (-100 where there is no
+             loss; the model shifts), as datasets.load_dataset("parquet", ...) reads them
+documents    <part>.jsonl or <part>.parquet, a row a kept document (with reasons: every document)
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from flows.scope import steps_until
+from tasks.artifacts.manifest import Manifest
+from tasks.artifacts.schedule import SPLIT_NAMES
+from tasks.artifacts.shards import ShardReader
+from tasks.errors import IntegrityError, ParamsError, SpaceError
+from tasks.project import Project
+from tasks.staged import Staged
+from tasks.survivors import spans
+from tasks.text.excision import excise
+
+IGNORED = -100
+COLUMNS = ["id", "text_sha", "source", "kind", "text", "url", "created", "metadata"]
+SEQUENCES = pa.schema([("source", pa.string()), ("input_ids", pa.list_(pa.int32())), ("labels", pa.list_(pa.int32()))])
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What export did. rows: documents or sequences; files: how many."""
+
+    folder: Path
+    form: str
+    files: int
+    rows: int
+
+
+def export(root: Path, pin: str, form: str, folder: Path, kind: str = "jsonl", reasons: bool = False) -> Exported:
+    """Write the pin in `form` to `folder`. kind: jsonl or parquet, of documents; reasons: dropped ones too, and why.
+
+    Raises training.pin.PinError for a pin that is absent or damaged, ParamsError for a form that is not known or a
+    folder that is there, IntegrityError where documents are asked for and data/ holds another corpus than the pin.
+    """
+    from training.pin import open_pin
+
+    if form not in (*FORMS, "documents") or kind not in KINDS:
+        raise ParamsError(
+            f"export has no form {form} {kind}",
+            f"forms are {', '.join(FORMS)}, and documents as {' or '.join(KINDS)}",
+        )
+    if folder.exists():
+        raise ParamsError(f"{folder} is there already", "name a folder that is not")
+    held = open_pin(pin, root)
+    partial = folder.with_name(f".{folder.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        partial.mkdir(parents=True)
+        if form == "documents":
+            rows = sum(_documents(root, held.fingerprint, partial, kind, reasons))
+        else:
+            rows = sum(FORMS[form](partial, *shard) for shard in _shards(held))
+        files = sum(path.is_file() for path in partial.rglob("*"))
+        partial.rename(folder)
+    except OSError as error:
+        raise SpaceError(
+            f"{folder} cannot be written: {error.strerror}", "make room, or name another folder"
+        ) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return Exported(folder, form, files, rows)
+
+
+def _shards(pin: Any) -> Iterator[tuple[str, str, Path, ShardReader]]:
+    for source in sorted(pin.schedule.sources):
+        for split in SPLIT_NAMES:
+            for path in pin.shards(source, split):
+                yield source, split, path, ShardReader(path.parent, path.name)
+
+
+def _megatron(folder: Path, source: str, split: str, path: Path, shard: ShardReader) -> int:
+    for suffix in (".bin", ".idx"):
+        shutil.copyfile(f"{path}{suffix}", folder / f"{source}_{split}_{path.name}{suffix}")
+    return len(shard)
+
+
+def _npy(folder: Path, source: str, split: str, path: Path, shard: ShardReader) -> int:
+    arrays = {"ids": shard.tokens, "starts": shard.starts, "stops": shard.stops, "loss": shard.loss}
+    for name, values in arrays.items():
+        if values is not None:
+            np.save(folder / f"{source}_{split}_{path.name}.{name}.npy", values)
+    return len(shard)
+
+
+def _huggingface(folder: Path, source: str, split: str, path: Path, shard: ShardReader) -> int:
+    (folder / split).mkdir(exist_ok=True)
+    with pq.ParquetWriter(folder / split / f"{source}_{path.name}.parquet", SEQUENCES, compression="zstd") as writer:
+        for first in range(0, len(shard), 1024):
+            bounds = zip(shard.starts[first : first + 1024].tolist(), shard.stops[first : first + 1024], strict=True)
+            spans_of = [slice(start, int(stop)) for start, stop in bounds]
+            ids = [shard.tokens[span].astype(np.int32) for span in spans_of]
+            labels = ids
+            if shard.loss is not None:
+                labels = [np.where(shard.loss[span], own, IGNORED) for span, own in zip(spans_of, ids, strict=True)]
+            rows = {"source": [source] * len(ids), "input_ids": ids, "labels": labels}
+            writer.write_table(pa.table(rows, schema=SEQUENCES))
+    return len(shard)
+
+
+FORMS = {"megatron": _megatron, "npy": _npy, "huggingface": _huggingface}
+
+
+def _documents(root: Path, fingerprint: str, folder: Path, kind: str, reasons: bool) -> Iterator[int]:
+    """The documents of each part; the texts stand in data/ alone, so that must be what the pin was laid from."""
+    project = Project(root)
+    mix = Manifest.read(project.artifact("mix"))
+    if mix is None or mix.fingerprint != fingerprint:
+        raise IntegrityError(
+            f"data/ holds {mix.fingerprint[:12] if mix else 'no mixture'}, the pin is {fingerprint[:12]}",
+            "check out the release's revision and build it, or export a pin of what stands",
+        )
+    corpus = Staged.of_steps(project, steps_until("pack"))
+    for unit in corpus.units("normalize/text"):
+        why = corpus.table("tokenize/tokens", ["reason"], unit)["reason"].to_pylist()
+        split = corpus.table("pack/splits", ["split"], unit)["split"].to_pylist()
+        rows = corpus.table("normalize/text", COLUMNS, unit).to_pylist()
+        cuts = spans(corpus, unit)
+        found = [
+            row | {"text": excise(row["text"], cuts.get(at, ())).text if why[at] is None else row["text"]}
+            | {"split": split[at], "reason": why[at]}
+            for at, row in enumerate(rows)
+            if reasons or why[at] is None
+        ]  # fmt: skip
+        yield KINDS[kind](folder / f"{unit}.{kind}", found)
+
+
+def _jsonl(path: Path, rows: list[dict[str, Any]]) -> int:
+    path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    return len(rows)
+
+
+def _parquet(path: Path, rows: list[dict[str, Any]]) -> int:
+    schema = pa.schema([(name, pa.large_string()) for name in (*COLUMNS, "split", "reason")])
+    pq.write_table(pa.Table.from_pylist(rows, schema), path, compression="zstd")
+    return len(rows)
+
+
+KINDS = {"jsonl": _jsonl, "parquet": _parquet}
