@@ -369,6 +369,18 @@ def test_a_bucket_stops_offering():
     assert [r[3] for r in exact.removed()] == ["exact"], "equal texts meet whatever the buckets"
 
 
+def test_many_just_below_the_threshold_cost_linear_time():
+    """Texts that are all alike at 0.75: everyone stays, and each is compared with so many and no more."""
+    compared, common = {}, [f"w{i}" for i in range(60)]
+    for count in (300, 600, 1200):
+        documents = [document(" ".join([*common, *(f"x{d}y{i}" for i in range(9))]), str(d)) for d in range(count)]
+        result = run(documents, 3, bucket_survivors_max=4)
+        assert len(result.kept()) == count
+        compared[count] = result.total("pairs_compared") / count
+        assert compared[count] <= 21 * 4
+    assert compared[1200] < 1.3 * compared[300], compared
+
+
 def test_judges_name_value_limit_and_mend():
     documents = windows_of(random.Random(1), 3)
     parts = deal(documents, 2)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.dedup.greedy import jaccard
-from tasks.text.bands import ALONE, band_keys, buckets
+from tasks.text.bands import band_keys, buckets_of_band
 from tasks.text.minhash import EMPTY, permutations, sign
 from tasks.text.ngrams import find_ngrams, ngram_table, window_hashes
 from tasks.text.recall import candidate_probability
@@ -112,6 +112,7 @@ def test_sets_are_sorted_whatever_the_hashes(values):
         assert found[start:stop].tolist() == sorted(set(values))
 
 
+ALONE = -1
 SIGNATURES = st.lists(st.lists(st.integers(0, 2), min_size=8, max_size=8), max_size=12)
 
 
@@ -120,7 +121,11 @@ SIGNATURES = st.lists(st.lists(st.integers(0, 2), min_size=8, max_size=8), max_s
 def test_buckets_hold_exactly_those_that_share_a_band(signatures, shape):
     bands, rows = shape
     array = np.array(signatures, np.uint32).reshape(-1, 8)
-    numbers, sizes = buckets(band_keys(array, bands, rows), np.ones(len(array), bool))
+    numbers, sizes, first = np.full((len(array), bands), ALONE), [], 0
+    for band, keys in enumerate(band_keys(array, bands, rows).T):
+        sharing, found, counts = buckets_of_band(keys, np.ones(len(array), bool), first)
+        numbers[sharing, band], first = found, first + len(counts)
+        sizes += counts.tolist()
     for i, left in enumerate(signatures):
         for band in range(bands):
             span = slice(band * rows, (band + 1) * rows)
@@ -133,8 +138,8 @@ def test_buckets_hold_exactly_those_that_share_a_band(signatures, shape):
 
 def test_what_takes_no_part_shares_no_bucket():
     keys = band_keys(np.zeros((4, 8), np.uint32), 4, 2)
-    numbers, sizes = buckets(keys, np.array([True, False, True, False]))
-    assert (numbers[1::2] == ALONE).all() and (numbers[0] == numbers[2]).all() and sizes.tolist() == [2] * 4
+    sharing, numbers, sizes = buckets_of_band(keys[:, 0], np.array([True, False, True, False]), 7)
+    assert (sharing.tolist(), numbers.tolist(), sizes.tolist()) == ([0, 2], [7, 7], [2])
 
 
 def test_bands_beyond_the_signature_are_refused():

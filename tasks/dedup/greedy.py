@@ -79,7 +79,8 @@ def choose(
     _choose(
         documents.texts_N,
         documents.kinds_N,
-        documents.buckets_UB,
+        documents.offsets_U1,
+        documents.buckets_E,
         room_K,
         firsts_K,
         *sets,
@@ -94,7 +95,8 @@ def choose(
 def _choose(
     texts_N: np.ndarray,
     kinds_N: np.ndarray,
-    buckets_UB: np.ndarray,
+    offsets_U1: np.ndarray,
+    buckets_E: np.ndarray,
     room_K: np.ndarray,
     firsts_K: np.ndarray,
     hashes_M: np.ndarray,
@@ -120,7 +122,7 @@ def _choose(
             candidates = survivors_N[twin : twin + 1]
             nearest_N[document], near_similarities_N[document] = nearest_N[twin], near_similarities_N[twin]
         else:
-            mates_B = buckets_UB[text]
+            mates_B = buckets_E[offsets_U1[text] : offsets_U1[text + 1]]
             found = _gather(document, stays_U[text], mates_B, filled_K, firsts_K, slots, seen_N, candidates_N)
             candidates = np.sort(candidates_N[:found])
         for other in candidates:
@@ -133,7 +135,8 @@ def _choose(
                 nearest_N[document], near_similarities_N[document] = other, similarity
         if survivors_N[document] < 0:
             stays_U[text] = document
-            skipped_N[document] = _offer(document, buckets_UB[text], room_K, filled_K, firsts_K, slots)
+            mine_B = buckets_E[offsets_U1[text] : offsets_U1[text + 1]]
+            skipped_N[document] = _offer(document, mine_B, room_K, filled_K, firsts_K, slots)
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
@@ -152,8 +155,6 @@ def _gather(
     if twin >= 0:
         seen_N[twin], candidates_N[0], found = document, twin, 1
     for bucket in buckets_B:
-        if bucket < 0:
-            continue
         for slot in range(firsts_K[bucket], firsts_K[bucket] + filled_K[bucket]):
             other = slots[slot]
             if seen_N[other] != document:
@@ -174,8 +175,6 @@ def _offer(
     """Put a document that stays into its buckets; returns the buckets that were full."""
     skipped = 0
     for bucket in buckets_B:
-        if bucket < 0:
-            continue
         if filled_K[bucket] == room_K[bucket]:
             skipped += 1
         else:

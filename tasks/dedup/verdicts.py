@@ -93,7 +93,7 @@ def _split_by_part(parts: np.ndarray, count: int) -> list[np.ndarray]:
 
 def _candidate_sets(reads: Reads, params: DedupParams, units: list[str], documents: Documents) -> Sets:
     """The shingle sets of the texts that share a bucket with another text."""
-    texts_C = np.flatnonzero((documents.buckets_UB >= 0).any(axis=1))
+    texts_C = np.flatnonzero(np.diff(documents.offsets_U1))
     starts_U = np.zeros(len(documents.leaders_U), np.int64)
     stops_U, hashes, held = starts_U.copy(), [np.zeros(0, np.uint64)], 0
     leaders_C = documents.leaders_U[texts_C]

@@ -1,18 +1,15 @@
 """The LSH join: which signatures share a band.
 
-In: signatures. Out: for each signature and band the bucket it lies in, buckets of a single signature left
-out. It compares no texts: two signatures of one bucket are candidates, nothing more.
+In: signatures. Out: the keys of their bands, and band by band the buckets, those of a single signature left out. It
+compares no texts: two signatures of one bucket are candidates, nothing more.
 
-Cost on one core: 21 bands of a million signatures take 3 s and 170 MB, nearly all of it in sorting.
+Cost on one core: 21 bands of a million signatures take 3 s, nearly all of it in sorting.
 """
 
 from __future__ import annotations
 
 import numba
 import numpy as np
-
-ALONE = -1
-"""The bucket of a signature that shares the band with none."""
 
 _MIX_1, _MIX_2, _SHIFT = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53), np.uint64(33)
 
@@ -29,23 +26,22 @@ def band_keys(signatures_DP: np.ndarray, bands: int, rows: int) -> np.ndarray:
     return keys_DB
 
 
-def buckets(keys_DB: np.ndarray, takes_part_D: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(buckets int64 [D, B], sizes int64 [K]): number of the bucket of each band, ALONE if nobody shares it.
+def buckets_of_band(keys_D: np.ndarray, takes_part_D: np.ndarray, first: int) -> tuple[np.ndarray, ...]:
+    """(signatures int64 [E], buckets int64 [E], sizes int64 [K]): the signatures that share one band with another.
 
-    keys_DB: from `band_keys`; overwritten, the buckets lie in its memory.
-    takes_part_D: bool; the others (empty sets, whose signatures are all equal) share nothing with anyone.
-    Buckets of different bands have different numbers; the numbers mean nothing beyond being equal or not.
+    keys_D: the band's keys. takes_part_D: bool; the others (empty sets, whose signatures are all equal) share nothing.
+    first: number of the first bucket; the numbers mean nothing beyond being equal or not. sizes: signatures in bucket
+    first + k. Needs 33 bytes a signature.
     """
-    buckets_DB, sizes, first = keys_DB.view(np.int64), [np.zeros(0, np.int64)], 0
-    for band in range(keys_DB.shape[1]):
-        keys = keys_DB[takes_part_D, band]
-        _, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
-        numbers = np.where(counts > 1, np.cumsum(counts > 1) - 1 + first, ALONE)
-        buckets_DB[~takes_part_D, band] = ALONE
-        buckets_DB[takes_part_D, band] = numbers[inverse]
-        sizes.append(counts[counts > 1])
-        first += len(sizes[-1])
-    return buckets_DB, np.concatenate(sizes)
+    rows_D = np.flatnonzero(takes_part_D)
+    rows_D = rows_D[np.argsort(keys_D[rows_D], kind="stable")]
+    keys = keys_D[rows_D]
+    begins = np.ones(len(keys), np.bool_)
+    begins[1:] = keys[1:] != keys[:-1]
+    counts = np.diff(np.append(np.flatnonzero(begins), len(keys)))
+    shared = np.repeat(counts > 1, counts)
+    sizes = counts[counts > 1]
+    return rows_D[shared], np.repeat(np.arange(first, first + len(sizes)), sizes), sizes
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
