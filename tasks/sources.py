@@ -7,7 +7,7 @@ understand them.
 data/sources.json, canonical (sorted keys), no path of this machine, no clock:
     sources     name -> {"kind": web, book, code, paper or chat, "files": {path: {"sha256": 64 hex, "bytes": n}}},
                 with "how": {option: value} where fields, encoding or records are set
-    sets        name -> {"fields": as params.yaml names them, "files": ...}: the evaluation sets
+    sets        name -> {"fields", "answers", "passages": as params.yaml names them, "files": ...}: the evaluation sets
     tokenizers  name -> {"files": ...}: the tokenizer that tokenize names; no files where it is not there yet
     signals     module -> {"files": ...}: the Python files that filter.signals names; no files where one is not there
     skipped     source -> {suffix: number of files of no known format}
@@ -199,7 +199,8 @@ def _set(project: Project, item: Mapping[str, Any], digests: Digests) -> dict[st
     paths = list(walk(root, named))
     if not paths:
         raise SourceError(f"{named} has no file in {item['path']}", "put its files there, or take it out of the sets")
-    return {"fields": item.get("fields"), "files": digests.of_files(root, paths, named)}
+    asked = {name: item[name] for name in ("fields", "answers", "passages") if item.get(name)}
+    return asked | {"files": digests.of_files(root, paths, named)}
 
 
 def _tokenizer(project: Project, recipe: Mapping[str, Any], digests: Digests) -> dict[str, Any]:

@@ -45,7 +45,8 @@ def scopes(rule):
     """(limits, kind, language) of every way in which a rule judges."""
     kinds = rule.kinds or (CUT_KINDS if rule.action == "cut" else ("web",))
     languages = rule.languages or ("xx",)
-    yield rule.min, rule.max, kinds[0], languages[0]
+    excepted = {kind for item in rule.where for kind in item.kinds or ()}
+    yield rule.min, rule.max, next(kind for kind in kinds if kind not in excepted), languages[0]
     for item in rule.where:
         if not item.skip:
             low = rule.min if item.min is None else item.min

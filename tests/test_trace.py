@@ -55,7 +55,7 @@ def pin(project: Project) -> Pin:
 
 def test_documents_traced_encode_to_the_ids_of_the_batch(project: Project, pin: Pin) -> None:
     tokenizer = load(project.root / "tokenizers" / project.section("tokenize")["tokenizer"])
-    positions = range(40, 100)
+    positions = range(240, 300)
     found = trace(project, pin, positions)
     for one, ids in zip(found, rows_at(pin, np.array(positions)), strict=True):
         assert one.ids[1] - one.ids[0] == len(ids)
