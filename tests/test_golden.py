@@ -18,7 +18,7 @@ from tasks.project import Project
 from tests.repository_copy import copy_repository
 
 ROOT = Path(__file__).parent.parent
-GOLDEN = "24565a875c76ccdc844de2a6323eaa51240945d9ceddf934b1087cffe58049ac"
+GOLDEN = "887301a4adce115934bb1c09155a83938bf784713a5a4e63cad473cb7e956464"
 
 
 @pytest.fixture(scope="module")
