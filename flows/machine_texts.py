@@ -1,9 +1,9 @@
 """The texts that every machine with this program has: a corpus without network.
 
 In: Python's standard library, the distributions installed beside us and the repository's samples. Out: files
-in a folder, one subfolder a source: stdlib (code), docs (book), packages (web), prose, web, code and chats
-(the samples). The same bytes for the same Python and the same distributions: nothing here asks a clock, and
-everything is sorted. Nothing is imported or run to be read; docstrings are taken from source text.
+in a folder, one subfolder a source: stdlib (code; where it is small, libraries too), docs (book), packages (web),
+prose, web, code and chats (the samples). The same bytes for the same Python and the same distributions: nothing here
+asks a clock, and everything is sorted. Nothing is imported or run to be read; docstrings are taken from source text.
 
 docs/topics/<topic>.txt      a topic of Python's help
 docs/modules/<module>.txt    a module's docstrings, each under the dotted name of what it documents
@@ -27,6 +27,7 @@ from typing import Any
 from flows.found import Found, find_sources
 
 STDLIB_BYTES = 16_000_000
+WORTH_FILLING = 1_000_000
 LICENCE_BYTES = 200_000
 APART = frozenset(["site-packages", "dist-packages", "pydoc_data", "__pycache__"])
 TESTS = frozenset(["test", "tests", "idle_test"])
@@ -45,6 +46,7 @@ def lay_machine_texts(sources: Path, samples: Path, root: Path, say: Say) -> lis
     say("copying Python's standard library")
     texts = dict(standard_library())
     _write(sources / "stdlib", texts.items())
+    _write(sources / "libraries", libraries(STDLIB_BYTES - sum(len(text.encode()) for text in texts.values())))
     say("gathering documentation")
     _write(sources / "docs", documentation(texts))
     say("gathering what installed packages say of themselves")
@@ -70,6 +72,22 @@ def standard_library(most: int = STDLIB_BYTES) -> Iterator[tuple[str, str]]:
             yield path.relative_to(home).as_posix(), text
 
 
+def libraries(most: int) -> Iterator[tuple[str, str]]:
+    """(path, text) of programs of the installed distributions, up to `most` bytes, where the standard library falls
+    that far short: some systems' Python comes without its tests, a third of its bytes.
+    """
+    if most < WORTH_FILLING:
+        return
+    for item in _installed():
+        for file in sorted(item.files or (), key=str):
+            path = Path(str(item.locate_file(file)))
+            if path.suffix == ".py" and ".." not in file.parts and path.is_file() and path.stat().st_size <= most:
+                text = _utf8(path)
+                most -= path.stat().st_size if text else 0
+                if text:
+                    yield file.as_posix(), text
+
+
 def documentation(programs: dict[str, str]) -> Iterator[tuple[str, str]]:
     """(path, text) of the topics of Python's help, and of the docstrings of those of `programs` that test
     nothing.
@@ -86,10 +104,14 @@ def documentation(programs: dict[str, str]) -> Iterator[tuple[str, str]]:
 
 def packages() -> Iterator[tuple[str, str]]:
     """(path, text) of two files of JSON lines: descriptions and licences of installed distributions."""
-    found = {_identity(item): item for item in metadata.distributions() if item.metadata["Name"] != "gristmill"}
-    installed = [found[key] for key in sorted(found)]
+    installed = _installed()
     yield "descriptions.jsonl", _jsonl(_description(item) for item in installed)
     yield "licences.jsonl", _jsonl(record for item in installed for record in _licences(item))
+
+
+def _installed() -> list[metadata.Distribution]:
+    found = {_identity(item): item for item in metadata.distributions() if item.metadata["Name"] != "gristmill"}
+    return [found[key] for key in sorted(found)]
 
 
 def _write(folder: Path, texts: Iterable[tuple[str, str]]) -> None:

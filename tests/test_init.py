@@ -228,6 +228,7 @@ def test_packages_describe_themselves_the_same_way_twice() -> None:
 
 def test_this_machine_has_four_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("flows.machine_texts.standard_library", lambda: standard_library(300_000))
+    monkeypatch.setattr("flows.machine_texts.libraries", lambda most: iter(()))
     said: list[str] = []
     found = lay_machine_texts(tmp_path / "sources", ROOT / "samples", tmp_path, said.append)
     assert {item.name: item.kind for item in found} == {
@@ -246,3 +247,13 @@ def test_this_machine_has_four_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_what_is_shipped_is_there() -> None:
     for name in (*init_module.COPIED, "params.yaml"):
         assert (init_module.SHIPPED / name).exists()
+
+
+def test_programs_of_packages_fill_up_a_small_standard_library() -> None:
+    from flows.machine_texts import libraries
+
+    assert list(libraries(999_999)) == []
+    found = dict(libraries(1_500_000))
+    assert 1_400_000 < sum(len(text.encode()) for text in found.values()) <= 1_500_000
+    assert all(path.endswith(".py") and ".." not in path for path in found)
+    assert found == dict(libraries(1_500_000))
