@@ -25,9 +25,20 @@ HOUSE = Path(__file__).parent.parent
 
 
 def function_digest(function: str) -> str:
-    """64 hex for "module:function": digest of [module, blanked source] of every module in its import closure."""
-    module = function.partition(":")[0]
+    """64 hex for "module:function": digest of [module, blanked source] of every module in its import closure.
+
+    Of a function in a module of declarations (NOT_FOLLOWED) it is the function's own source.
+    """
+    module, _, name = function.partition(":")
+    if module in NOT_FOLLOWED:
+        return digest([function, _own_source(module, name)])
     return digest([[name, _source_digest(name)] for name in modules_of(module)])
+
+
+def _own_source(module: str, name: str) -> str:
+    source = _path(module).read_text(encoding="utf-8")
+    defined = (node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and node.name == name)
+    return blanked(ast.get_source_segment(source, next(defined)) or "")
 
 
 def modules_of(module: str) -> list[str]:

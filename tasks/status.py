@@ -139,6 +139,8 @@ def _forecast(build: Build, folder: Folder, parts: Parts, still: frozenset[str])
         return _forecast_ingest(build, folder)
     units = build.standing.folders.get(folder.name, {}) if build.standing else {}
     aligned = parts.wanted is not None and parts.standing.issuperset(units)
+    if not units and _same(build, folder):  # a folder that nobody asked for, as filter's own signals
+        return 0, 0
     if not units or not _same(build, folder):
         return (len(parts.wanted or "") if aligned and folder.plan is each_part else max(1, len(units))), 0
     if aligned and parts.wanted is not None:

@@ -63,3 +63,13 @@ def test_a_string_that_is_no_docstring_stays():
 
 def test_blanked_keeps_code_beside_what_it_blanks():
     assert code.blanked('def f(): "doc"; return 1\n') == "def f(): ; return 1"
+
+
+def test_a_planner_among_the_declarations_is_digested_by_itself(house):
+    step = house / "step.py"
+    step.write_text('def each_part(plan):\n    """Doc."""\n    return plan\n\n\nLIMIT = 1\n')
+    before = code.function_digest("tasks.step:each_part")
+    step.write_text('def each_part(plan):\n    """Other words."""\n    return plan  # why\n\n\nLIMIT = 2\n')
+    assert code.function_digest("tasks.step:each_part") == before
+    step.write_text("def each_part(plan):\n    return list(plan)\n")
+    assert code.function_digest("tasks.step:each_part") != before
