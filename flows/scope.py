@@ -11,6 +11,7 @@ from flows.releases import refuse_rewritten_past
 from tasks.errors import ParamsError
 from tasks.pipeline import STEPS
 from tasks.project import Project
+from tasks.sourcing import refuse_unknown_sections
 
 
 def steps_until(until: str | None) -> list[str]:
@@ -36,6 +37,7 @@ def check_request(project: Project, until: str | None, force: Sequence[str]) -> 
     An hour of ingest should not end at a misspelt key of mix. Raises ParamsError.
     """
     known(force)
+    refuse_unknown_sections(project)
     for name in steps_until(until):
         project.params(STEPS[name])
     refuse_rewritten_past(project.root, project.section("mix"))

@@ -15,8 +15,6 @@ from pydantic import ValidationError
 from tasks.errors import ParamsError
 from tasks.step import Step, StepParams
 
-OTHER_SECTIONS = ("train", "run")
-
 
 class _Loader(yaml.SafeLoader):
     """Plain values only; numbers as YAML 1.2 and DVC have them (1e-1 is one tenth and no text), and no key twice."""

@@ -9,15 +9,30 @@ from pathlib import Path
 
 from tasks.artifacts.canonical import digest, pretty
 from tasks.code import function_digest
+from tasks.errors import ParamsError
 from tasks.parts import planner_digest
 from tasks.pipeline import STEPS
 from tasks.project import Project
 from tasks.sources import scan
 from tasks.step import Step
 
+OTHER_SECTIONS = ("train", "run")
+"""Sections of params.yaml besides the nine steps'."""
+
+
+def refuse_unknown_sections(project: Project) -> None:
+    """Raise ParamsError for a section of params.yaml that nobody reads: a misspelt `fitler:` would else say nothing."""
+    known = (*STEPS, *OTHER_SECTIONS)
+    unknown = sorted(str(name) for name in project.recipe() if name not in known)
+    if unknown:
+        raise ParamsError(
+            f"params.yaml has unknown sections: {', '.join(unknown)}", f"the sections are: {', '.join(known)}"
+        )
+
 
 def write_sources(project: Project) -> None:
-    """Write both files where their content differs from what stands."""
+    """Write both files where their content differs from what stands; raises what refuse_unknown_sections does."""
+    refuse_unknown_sections(project)
     project.data.mkdir(parents=True, exist_ok=True)
     _write(project.data / "sources.json", pretty(scan(project)))
     _write(project.data / "code.json", pretty(code_digests()))

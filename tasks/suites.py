@@ -92,10 +92,6 @@ class Suite(_Data):
         named = {column for expected in self.of(table) for column in expected.columns}
         return sorted(column.removesuffix(VISIBLE) for column in named if column.endswith(VISIBLE))
 
-    def limits_nulls(self, table: str, column: str) -> bool:
-        """Whether an expectation of `table` limits the nulls of `column`."""
-        return any(item.type == NULL_LIMIT and column in item.columns for item in self.of(table))
-
 
 def load(path: Path) -> Suite:
     """The suite in `path`. Raises ParamsError where it is absent, no JSON, or not of the form above."""
