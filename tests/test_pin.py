@@ -53,8 +53,14 @@ def test_without_releases_the_pins_own_file_serves(root: Path) -> None:
 
 @pytest.mark.parametrize("name", ["nobody", "abab", "", "../pins", "ABABAB", "ababac"])
 def test_a_name_that_is_nothing_is_refused(name: str, root: Path) -> None:
-    with pytest.raises(PinError, match=f"named {re.escape(name)}; run: gristmill fetch"):
+    release(root, "spring")
+    with pytest.raises(PinError, match=f"named {re.escape(name)}; there are: spring, v1$"):
         open_pin(name, root)
+
+
+def test_where_nothing_was_released_the_mend_is_a_release(tmp_path: Path) -> None:
+    with pytest.raises(PinError, match="named nobody; there is none here; make one: gristmill release NAME$"):
+        open_pin("nobody", tmp_path)
 
 
 def test_a_release_whose_data_is_elsewhere_says_how_to_fetch_it(root: Path) -> None:

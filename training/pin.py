@@ -95,7 +95,9 @@ def _resolve(name: str, root: Path) -> tuple[str, dict[str, Any] | None]:
     if len(found) > 1:
         raise PinError(f"{name} begins {len(found)} fingerprints: {', '.join(found)}", "write more of it")
     if not found:
-        raise PinError(f"no release, tag or pin is named {name}", f"run: gristmill fetch {name}")
+        names = sorted({str(one["name"]) for one in (*releases, *pins.values()) if one.get("name")})
+        mend = f"there are: {', '.join(names)}" if names else "there is none here; make one: gristmill release NAME"
+        raise PinError(f"no release, tag or pin is named {name}", mend)
     return found[0], next((release for release in releases if _whole(release) == found[0]), None)
 
 
