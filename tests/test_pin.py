@@ -59,7 +59,7 @@ def test_a_name_that_is_nothing_is_refused(name: str, root: Path) -> None:
 
 
 def test_where_nothing_was_released_the_mend_is_a_release(tmp_path: Path) -> None:
-    with pytest.raises(PinError, match="named nobody; there is none here; make one: gristmill release NAME$"):
+    with pytest.raises(PinError, match=r"named nobody; there is none here; make one: gristmill release NAME$"):
         open_pin("nobody", tmp_path)
 
 
