@@ -55,7 +55,7 @@ class _Foreign:
 
 
 class HuggingFace(_Foreign):
-    """A tokenizer.json: 2 MB of text a CPU second."""
+    """A tokenizer.json. Measured on 0.2 MB of books with GPT-Neo's, one core in use by others: 1.7 MB a CPU second."""
 
     engine = "tokenizers"
 
@@ -94,7 +94,10 @@ class HuggingFace(_Foreign):
 
 
 class Tiktoken(_Foreign):
-    """The ranks of a tiktoken encoding: a line each, the piece in base64 and its id. 6 MB of text a CPU second."""
+    """The ranks of a tiktoken encoding: a line each, the piece in base64 and its id.
+
+    Measured on 0.2 MB of books with Qwen's ranks, one core in use by others: 11.5 MB a CPU second.
+    """
 
     engine = "tiktoken"
 
