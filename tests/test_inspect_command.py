@@ -78,7 +78,7 @@ def test_a_batch_that_is_not_what_the_files_hold_ends_with_4(project: Path, caps
 
 def test_a_pin_that_is_absent_or_damaged(project: Path, capsys) -> None:
     assert cli.main(["-C", str(project), "inspect", "v2"]) == 6
-    assert "gristmill fetch v2" in capsys.readouterr().err
+    assert "is named v2; there are: v1" in capsys.readouterr().err
     ids = next(project.rglob("shard_00000.bin"))
     ids.write_bytes(np.fromfile(ids, "<u2")[::-1].tobytes())
     assert cli.main(["-C", str(project), "inspect", "v1"]) == 6
