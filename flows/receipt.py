@@ -24,7 +24,7 @@ import yaml
 
 from flows.fetch import pin_files
 from flows.funnel import totals
-from flows.releases import mixture_of
+from flows.releases import mixture_of, order_of
 from flows.versioning import git
 from tasks.artifacts.canonical import digest
 from tasks.artifacts.manifest import Manifest
@@ -53,6 +53,7 @@ def receipt(project: Project, name: str) -> dict[str, Any]:
         "pack": project.section("pack"),
         "shard": project.section("shard"),
         "mix": project.section("mix"),
+        "order": order_of(mixture),
         "versions": _versions(),
         "files": pin_files(project),
     }

@@ -15,7 +15,15 @@ from flows import versioning
 from flows.fetch import from_data, revision_of
 from flows.pins import lay_pin
 from flows.receipt import receipt
-from flows.releases import FOLDER, check_name, path_of, read, refuse_rewritten_past
+from flows.releases import (
+    FOLDER,
+    check_name,
+    mixture_of,
+    path_of,
+    read,
+    refuse_moved_past,
+    refuse_rewritten_past,
+)
 from flows.standing import statuses
 from flows.versioning import GitError, git
 from flows.watch import watch
@@ -52,6 +60,7 @@ def release(root: Path, name: str) -> Released:
     with build_lock(project.state, wait=True, waiting=lambda holder: watch().said(f"waiting for {holder}")):
         _all_up_to_date(project)
         refuse_rewritten_past(project.root, project.section("mix"))
+        refuse_moved_past(project.root, mixture_of(project))
         record = read(project.root, name)
         if record is None:
             return _make(project, name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -80,26 +81,54 @@ def mixture_of(project: Project) -> dict[str, Any]:
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
 
 
-def refuse_rewritten_past(root: Path, mix: dict[str, Any]) -> None:
+def order_of(mixture: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a mixture.json says which source each position reads: seed, period, stages of start and quotas."""
+    stages = [{name: stage[name] for name in ("start", "quotas")} for stage in mixture["stages"]]
+    return {"seed": mixture["seed"], "period": mixture["period"], "stages": stages}
+
+
+def refuse_rewritten_past(root: Path, mix: Mapping[str, Any]) -> None:
     """Raise ParamsError where the section `mix` changes the order below the newest release's last stage.
 
     Runs on that release may have read as far as into its last stage; what lies below must stay as it was.
     """
     record = newest(root)
-    if record is None or not record.get("mix", {}).get("stages"):
-        return
-    then = record["mix"]
-    below = int(then["stages"][-1]["start"])
-    if below > 0 and _past(then, below) != _past(mix, below):
-        raise ParamsError(
-            f"params.yaml: mix changes positions below {below}, the last stage of release {record['name']}",
-            f"leave seed, period and the stages before {below} as they were; add a stage after them",
-        )
+    then = record.get("mix", {}) if record else {}
+    if (
+        record
+        and len(then.get("stages", ())) > 1
+        and _past(then, len(then["stages"])) != _past(mix, len(then["stages"]))
+    ):
+        raise _rewritten(record, "leave seed, period and the stages before it as they were; add a stage after them")
 
 
-def _past(mix: dict[str, Any], below: int) -> list[Any]:
+def refuse_moved_past(root: Path, mixture: Mapping[str, Any]) -> None:
+    """Raise ParamsError where data/mix, by the sizes that sources have now, orders those positions otherwise: weights
+    that are proportional and stages that are as long as so many epochs move with the corpus."""
+    record = newest(root)
+    then = record.get("order") if record else None
+    if record and then and _past(then, len(then["stages"])) != _past(order_of(mixture), len(then["stages"])):
+        raise _rewritten(record, f"write down in params.yaml what it was: {_in_words(then)}")
+
+
+def _past(mix: Mapping[str, Any], number: int) -> list[Any]:
+    """What decides the order below the start of stage `number` - 1, as it is written in params.yaml or mixture.json."""
     stages = [
-        [stage.get("start"), stage.get("weights"), stage.get("temperature", 1), sorted(stage.get("leave_out", ()))]
-        for stage in mix.get("stages", [])
+        {"start": 0 if at == 0 else None, "temperature": 1, **{key: value for key, value in stage.items() if key != "name"}}
+        for at, stage in enumerate(mix.get("stages", ())[:number])
     ]
-    return [mix.get("seed"), mix.get("period"), [stage for stage in stages if stage[0] < below]]
+    for stage in stages:
+        stage["leave_out"] = sorted(stage.get("leave_out", ()))
+    last = [stage["start"] for stage in stages[-1:]] if len(stages) == number else None
+    return [mix.get("seed"), mix.get("period"), stages[:-1], last]
+
+
+def _rewritten(record: Record, mend: str) -> ParamsError:
+    stages = (record.get("order") or record["mix"])["stages"]
+    below = stages[-1].get("start")
+    where = f"below {below}" if below is not None else "before the last stage"
+    return ParamsError(f"mix changes positions {where}, the last stage of release {record['name']}", mend)
+
+
+def _in_words(order: Mapping[str, Any]) -> str:
+    return "; ".join(f"start: {stage['start']}, weights: {stage['quotas']}" for stage in order["stages"])

@@ -476,7 +476,9 @@ SHAPING = {
     "mix.seed": 2,
     "mix.period": 999,
     "mix.stages[0].weights": {"prose": 3, "code": 1, "web": 2, "chats": 1},
+    "mix.stages[0].name": "main",
     "mix.stages[0].tokens": 100_000,
+    "mix.stages[0].epochs": 2.0,
     "mix.stages[0].leave_out": ["chats"],
 }
 NOT_SHAPING = {
@@ -499,6 +501,7 @@ ONE_VALUE = {
         for field in ("kinds", "sources", "languages", "min", "max", "skip")
     },
     "mix.stages[0].temperature": "given weights have none; that of proportional ones stands in test_mix.py",
+    **{f"pack.domains[0].{field}": "there is none; changed below" for field in ("name", "sources", "kinds", "languages")},
     "dedup.permutations": "only 128 is allowed",
     "mix.stages[0].start": "the first stage starts at 0; that of a second one is changed below",
 }
@@ -564,6 +567,21 @@ def test_case_48_where_a_second_stage_starts_is_in_the_key(corpus):
     recipe["mix"]["stages"][1]["start"] = 11
     set_params(corpus, recipe)
     assert [name for name in STEPS if keys(corpus)[name] != before[name]] == ["mix"]
+
+
+@pytest.mark.parametrize(
+    "other", [{"name": "german"}, {"sources": ["web"]}, {"kinds": ["web"]}, {"languages": ["de"]}, None]
+)
+def test_case_48_every_field_of_a_domain_is_in_the_key(varied, other):
+    old = params(varied)
+    try:
+        before = {}
+        for domains in ([{"name": "some"}], [{"name": "some"} | other] if other else []):
+            set_params(varied, old | {"pack": old["pack"] | {"domains": domains}})
+            after, before = before, keys(varied)
+        assert [name for name in STEPS if after[name] != before[name]] == ["pack"]
+    finally:
+        set_params(varied, old)
 
 
 def test_case_48_the_action_of_a_rule_is_in_the_key(corpus):

@@ -8,6 +8,7 @@ from itertools import permutations
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import yaml
 from memory_reads import MemoryReads
@@ -18,7 +19,8 @@ from tasks.artifacts.schedule import Schedule, folder_content
 from tasks.errors import ParamsError
 from tasks.mix import MIXTURE, STEP, MixParams, invariants, rows
 from tasks.mix.mixture import make
-from tasks.mix.planning import BOUNDS, STREAM, TOKENIZER, plan_mixture
+from tasks.mix.planning import BOUNDS, CLASSES, STREAM, TOKENIZER, plan_mixture
+from training.order import Order
 
 ROOT = Path(__file__).parents[1]
 SECTIONS = {"pack": {"tokens_per_sequence": 8}, "tokenize": {"tokenizer": "demo"}}
@@ -37,7 +39,9 @@ def params(*stages: dict, period: int = 64, seed: int = 7, max_epochs: float = 1
 
 
 def entry(folder: str, unit: str, sequences: int) -> Entry:
-    suffixes = {"stream": (".bin", ".idx"), "sequences": (".starts.npy", ".stops.npy")}[folder]
+    suffixes = {"stream": (".bin", ".idx"), "sequences": (".starts.npy", ".stops.npy"), "classes": (".classes.npy",)}[
+        folder
+    ]
     files = {f"{unit}{suffix}": {"sha256": f"{unit}{suffix}", "bytes": 1} for suffix in suffixes}
     counts = {"tokens": 8 * sequences + 1} if folder == "stream" else {"sequences": sequences}
     return Entry("k", "s", files, 0, counts, ("", 0))
@@ -47,6 +51,7 @@ def plan(shards: dict[str, int]) -> SimpleNamespace:
     folders = {
         STREAM: {unit: entry("stream", unit, n) for unit, n in shards.items()},
         BOUNDS: {unit: entry("sequences", unit, n) for unit, n in shards.items()},
+        CLASSES: {unit: entry("classes", unit, n) for unit, n in shards.items() if "/train/" not in unit},
         TOKENIZER: {"tokenizer": Entry("k", "s", {}, 0, {}, ("", 0))},
     }
     return SimpleNamespace(entries=folders.__getitem__, section=SECTIONS.__getitem__)
@@ -100,7 +105,9 @@ def test_what_it_writes(mixture) -> None:
 def test_the_whole_of_shard_is_read_and_pinned_by_digest(mixture) -> None:
     unit = mixture(params()).unit
     assert unit.name == "mixture"
-    assert set(unit.reads) == {(STREAM, u) for u in SHARDS} | {(BOUNDS, u) for u in SHARDS} | {(TOKENIZER, "tokenizer")}
+    everything = {(STREAM, u) for u in SHARDS} | {(BOUNDS, u) for u in SHARDS} | {(TOKENIZER, "tokenizer")}
+    assert set(unit.reads) == everything | {(CLASSES, "code/validation/shard_00000")}
+    assert "shard_00000.classes.npy" in unit.spec["shards"]["code/validation/shard_00000"]["files"]
     assert unit.spec["tokens_per_sequence"] == 8
     json.dumps(unit.spec)
 
@@ -158,6 +165,8 @@ def test_a_source_may_be_left_out_of_a_stage_by_name(mixture) -> None:
         {"stages": [{"start": 1, "weights": {"a": 1}}]},
         {"stages": [{"start": 0, "weights": {"a": 1}}, {"start": 0, "weights": {"a": 2}}]},
         {"stages": [{"start": 0, "weights": {"a": "much"}}]},
+        {"stages": [{"weights": {"a": 1}, "tokens": 9, "epochs": 1}]},
+        {"stages": [{"weights": {"a": 1}, "epochs": 0}]}, {"stages": [{"name": "Main", "weights": {"a": 1}}]},
     ],
 )  # fmt: skip
 def test_params_that_are_no_mix_are_refused(change: dict) -> None:
@@ -219,12 +228,45 @@ def test_weights_by_size_and_temperature(mixture, temperature, weights) -> None:
     assert (alone.weights, alone.achieved) == ({"code": weights[0]}, {"code": 1.0})
 
 
-def test_a_temperature_of_given_weights_and_tokens_in_the_middle_are_refused() -> None:
+def test_a_temperature_of_given_weights_and_two_ends_of_a_stage_are_refused() -> None:
     with pytest.raises(ValidationError, match=r"temperature is 2\.0, but weights are given"):
         params({"start": 0, "weights": {"code": 1}, "temperature": 2})
     first = {"start": 0, "weights": "proportional", "tokens": 9}
-    with pytest.raises(ValidationError, match="leave tokens to the last stage"):
+    with pytest.raises(ValidationError, match="where stage 0 ends is said tokens and the next start"):
         params(first, {"start": 5, "weights": "proportional"})
+    with pytest.raises(ValidationError, match="where stage 0 ends is said nowhere; give it tokens or epochs"):
+        params({"weights": "proportional"}, {"weights": "proportional"})
+
+
+def test_a_stage_without_a_start_begins_where_the_one_before_it_ends(mixture) -> None:
+    weights = {"code": 1, "web": 3}
+    stages = [
+        {"name": "warm", "weights": weights, "tokens": 81},
+        {"name": "main", "weights": weights, "epochs": 1.5},
+        {"name": "anneal", "weights": {"code": 1}, "leave_out": ["web"], "epochs": 2},
+    ]
+    schedule = mixture(params(*stages)).schedule
+    assert [stage.start for stage in schedule.stages] == [0, 11, 161]  # 81 targets of 8 are 11 sequences, 1.5 * 100
+    assert [extent.name for extent in schedule.extents] == ["warm", "main", "anneal"]
+    assert [extent.positions for extent in schedule.extents] == [11, 150, 18]
+    code, web = schedule.stages[2].cursors["code"], schedule.stages[2].cursors["web"]
+    assert code + web == 161
+    assert schedule.extents[1].epochs == {"code": code / 9, "web": web / 91}
+    assert schedule.extents[2].epochs == {"code": (code + 18) / 9, "web": web / 91}
+
+
+@pytest.mark.parametrize("share", [0.01, 0.1, 1.0])
+def test_shares_of_sources_of_very_different_size_at_any_time_of_a_stage(mixture, share) -> None:
+    """Tijdeman's bound: no source is ever a whole sequence away from its weight."""
+    sizes = {"web": 600_000, "book": 9_000, "code": 70_000, "paper": 300}
+    weights = {"web": 0.6, "book": 0.25, "code": 0.1, "paper": 0.05}
+    shards = {f"{name}/train/shard_00000": size for name, size in sizes.items()}
+    own = params({"weights": weights, "tokens": 8 * 123_457}, period=1000)
+    order = Order(mixture(own, shards).schedule)
+    read = round(share * 123_457)
+    drawn = np.bincount(order.at(np.arange(read)).source, minlength=4)
+    for name, count in zip(order.sources, drawn.tolist(), strict=True):
+        assert abs(count - weights[name] * read) < 1
 
 
 def test_case_42_a_source_that_would_repeat_too_often_is_refused(mixture) -> None:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from tasks.artifacts.manifest import Entry
 from tasks.artifacts.tokens import SEQUENCES
 from tasks.errors import InvariantError, ParamsError
-from tasks.pack import STEP, PackParams, invariants, rows
+from tasks.pack import STEP, DomainParams, PackParams, invariants, rows
 from tasks.pack import pieces as pieces_folder
 from tasks.pack import sequences as sequences_folder
 from tasks.pack import splits as splits_folder
@@ -32,6 +32,7 @@ PLAIN = {
     "stride": 4,
     "long": "split",
     "long_of": {},
+    "domains": (),
     "seed": 1,
     "split_seed": 1,
     "validation_share": 0.1,
@@ -88,9 +89,9 @@ def packed(sizes, **changes):
     given = params(**changes)
     tables = {
         "tokenize/tokens": pa.table({"tokens": pa.array(sizes, pa.int64())}),
-        "pack/splits": pa.table({"split": ["train"] * len(sizes)}),
+        "pack/splits": pa.table({"split": ["train"] * len(sizes), "domain": ["web"] * len(sizes)}),
     }
-    spec = {"split": "train", "parts": ["web-1"]}
+    spec = {"domain": "web", "split": "train", "parts": ["web-1"]}
     if given.strategy in ("best_fit", "document"):
         spec |= {"strategy": given.strategy, "tokens_per_sequence": given.tokens_per_sequence}
     pieces = pieces_folder.make(MemoryReads("web-train-1", tables, spec=spec), given)
@@ -267,24 +268,95 @@ def part_of(tokens, first=0):
     )
 
 
+def split_part(tokens, kinds=("web",), languages=("en",), name="web-1", **changes):
+    """The folder splits made of a part whose kinds and languages follow one another in turn."""
+    size = len(tokens)
+    tables = {
+        "tokenize/tokens": part_of(tokens),
+        "normalize/text": pa.table({"kind": pa.array((kinds * size)[:size], pa.string())}),
+        "filter/signals": pa.table({"language": pa.array((languages * size)[:size], pa.string())}),
+    }
+    return splits_folder.make(MemoryReads(name, tables), params(**changes))
+
+
 def test_splits_count_kept_documents_and_their_tokens():
-    result = splits_folder.make(MemoryReads("web-1", {"tokenize/tokens": part_of([3, 0, 4] * 100)}), params())
+    result = split_part([3, 0, 4] * 100)
     names = result.files[".parquet"]["split"].to_pylist()
     assert len(names) == 300
     words = ("train", "validation", "test")
     assert sum(result.counts[f"documents|split={word}"] for word in words) == 200
     assert sum(result.counts[f"tokens|split={word}"] for word in words) == 700
-    assert splits_folder.make(MemoryReads("web-1", {"tokenize/tokens": part_of([])}), params()).counts == {}
+    assert split_part([]).counts == {}
+
+
+ENGLISH = DomainParams(name="english", languages=("en",), kinds=("web", "book"))
+CHINESE = DomainParams(name="chinese", sources=("web",), languages=("zh",))
+
+
+def test_a_row_belongs_to_the_first_domain_that_selects_it_and_else_to_its_source():
+    kinds, languages = ("web", "web", "code", "book"), ("en", "zh", "en", "de")
+    made = split_part([2] * 8, kinds, languages, domains=(ENGLISH, CHINESE), validation_share=0.0, test_share=0.0)
+    assert made.files[".parquet"]["domain"].to_pylist() == ["english", "chinese", "web", "web"] * 2
+    assert made.files[".parquet"].select(["kind", "language"]).to_pylist()[3] == {"kind": "book", "language": "de"}
+    found = {key.partition("|")[2]: count for key, count in made.counts.items() if key.startswith("tokens")}
+    assert found == {
+        "source=english": 4, "source=chinese": 4, "source=web": 8, "split=train": 16,
+        "stream=english/train": 4, "stream=chinese/train": 4, "stream=web/train": 8,
+    }  # fmt: skip
+    of_code = split_part([2] * 4, kinds, languages, name="code-1", domains=(CHINESE,))
+    assert of_code.files[".parquet"]["domain"].to_pylist() == ["code"] * 4
+    both = (ENGLISH.model_copy(update={"name": "first"}), ENGLISH)
+    assert set(split_part([2] * 4, domains=both).files[".parquet"]["domain"].to_pylist()) == {"first"}
+
+
+def test_domains_are_grouped_apart_across_sources():
+    plan = plan_of({"code-1": {"train": 10}, "web-1": {"train": 7}, "web-2": {"train": 3}}, domains=(ENGLISH,))
+    for part, tokens in (("code-1", 6), ("web-1", 2)):
+        plan.entries("pack/splits")[part].counts["tokens|stream=english/train"] = tokens
+    units = plan_groups(plan, STEP.folders[1])
+    assert [(unit.name.split("-")[0], unit.spec["domain"], unit.spec["parts"]) for unit in units] == [
+        ("code", "code", ["code-1"]),
+        ("web", "web", ["web-1", "web-2"]),
+        ("english", "english", ["code-1", "web-1"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("domains", "words"),
+    [
+        ((DomainParams(name="x", sources=("wbe",)),), "'x' names 'wbe', which is no source of these: web"),
+        ((DomainParams(name="web", languages=("en",)),), "'web' is the name of a source"),
+        ((DomainParams(name="x", languages=("xx",)),), "'x' selects no document that was kept; there are: web"),
+    ],
+)
+def test_a_domain_that_says_nothing_is_refused(domains, words):
+    with pytest.raises(ParamsError, match=words):
+        plan_groups(plan_of({"web-1": {"train": 3}}, domains=domains), STEP.folders[1])
+
+
+def test_a_domain_named_twice_is_refused():
+    with pytest.raises(ValidationError, match="'english' stands there twice"):
+        params(domains=(ENGLISH, ENGLISH))
+
+
+def test_rows_of_other_length_than_their_kinds_are_refused():
+    tables = {
+        "tokenize/tokens": part_of([1, 2]),
+        "normalize/text": pa.table({"kind": ["web"]}),
+        "filter/signals": pa.table({"language": ["en", "en"]}),
+    }
+    with pytest.raises(InvariantError, match="2 rows in tokenize/tokens, 1 in normalize/text, 2 in filter/signals"):
+        splits_folder.make(MemoryReads("web-1", tables), params())
 
 
 def test_pieces_are_the_kept_rows_of_a_split_in_order():
     tables = {
         ("tokenize/tokens", "web-1"): part_of([3, 0, 4, 1]),
-        ("pack/splits", "web-1"): pa.table({"split": ["train", "train", "test", "train"]}),
+        ("pack/splits", "web-1"): pa.table({"split": ["train", "train", "test", "train"], "domain": ["web"] * 4}),
         ("tokenize/tokens", "web-2"): part_of([2, 5]),
-        ("pack/splits", "web-2"): pa.table({"split": ["train", "test"]}),
+        ("pack/splits", "web-2"): pa.table({"split": ["train", "test"], "domain": ["web"] * 2}),
     }
-    reads = MemoryReads("web-train-x", tables, spec={"split": "train", "parts": ["web-2", "web-1"]})
+    reads = MemoryReads("web-train-x", tables, spec={"domain": "web", "split": "train", "parts": ["web-2", "web-1"]})
     result = pieces_folder.make(reads, params())
     assert [tuple(row.values()) for row in result.files[".parquet"].to_pylist()] == [
         ("web-2", 0, 0, 2, False, True),
@@ -292,7 +364,7 @@ def test_pieces_are_the_kept_rows_of_a_split_in_order():
         ("web-1", 3, 7, 8, False, True),
     ]
     assert result.counts == {"tokens_in": 6, "documents_in": 3, "parts": 2, "tokens_stream": 6}
-    tables["pack/splits", "web-1"] = pa.table({"split": ["train"]})
+    tables["pack/splits", "web-1"] = pa.table({"split": ["train"], "domain": ["web"]})
     with pytest.raises(InvariantError, match="4 rows in tokenize/tokens, 1 in pack/splits"):
         pieces_folder.make(reads, params())
 
@@ -300,7 +372,7 @@ def test_pieces_are_the_kept_rows_of_a_split_in_order():
 # --- groups ---------------------------------------------------------------------------------------------
 
 
-def plan_of(parts, group_bytes=1000):
+def plan_of(parts, group_bytes=1000, **changes):
     """parts: name -> {split: tokens}; ids of two bytes."""
     tokens, split = {}, {}
     for at, (name, by_split) in enumerate(parts.items()):
@@ -310,9 +382,10 @@ def plan_of(parts, group_bytes=1000):
             f"tokens/{name}.parquet": {"bytes": 99},
         }
         tokens[name] = Entry("k", "s", flat, 1, {"tokens": total}, ("o", at))
-        split[name] = Entry("k", "s", {}, 1, {f"tokens|split={word}": n for word, n in by_split.items()}, ("o", at))
+        counts = {f"tokens|stream={name.split('-')[0]}/{word}": n for word, n in by_split.items()}
+        split[name] = Entry("k", "s", {}, 1, counts, ("o", at))
     entries = {"tokenize/tokens": tokens, "pack/splits": split}
-    return SimpleNamespace(params=params(group_bytes=group_bytes), entries=entries.__getitem__)
+    return SimpleNamespace(params=params(group_bytes=group_bytes, **changes), entries=entries.__getitem__)
 
 
 def test_groups_are_runs_of_parts_of_one_source_and_split():

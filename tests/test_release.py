@@ -21,7 +21,8 @@ from tasks.errors import GristmillError, IntegrityError, ParamsError
 from tasks.pipeline import STEPS
 
 HOUSE = Path(__file__).parent.parent
-MIXTURE = {"tokenizer": {"name": "tiny", "sha256": "0" * 64}, "stages": [{"start": 0, "weights": {"a": 1}}]}
+STAGES = [{"start": 0, "weights": {"a": 1}, "quotas": {"a": 4}}]
+MIXTURE = {"tokenizer": {"name": "tiny", "sha256": "0" * 64}, "seed": 1, "period": 4, "stages": STAGES}
 
 
 def artifact(root: Path, step: str, text: str) -> Manifest:
@@ -215,9 +216,29 @@ def test_weights_may_change_from_the_last_stage_on_only(tmp_path):
         {"seed": 2},
         {"stages": then["stages"][1:]},
         {"stages": [then["stages"][0], {"start": 4}]},
+        {"stages": [then["stages"][0] | {"leave_out": ["b"]}, then["stages"][1]]},
     ):
         with pytest.raises(ParamsError, match="positions below 9"):
             releases.refuse_rewritten_past(tmp_path, then | changed)
+    named = [{"name": "main", "weights": {"a": 1}}, {"start": 9, "weights": {"c": 2}}, {"start": 20, "weights": {}}]
+    releases.refuse_rewritten_past(tmp_path, then | {"stages": named})
+
+
+def test_stages_that_move_with_the_corpus_are_refused_once_they_were_released(tmp_path):
+    order = {"seed": 1, "period": 8, "stages": [{"start": 0, "quotas": {"a": 8}}, {"start": 9, "quotas": {"a": 8}}]}
+    mix = {"seed": 1, "period": 8, "stages": [{"weights": {"a": 1}, "epochs": 1}, {"weights": {"a": 1}}]}
+    path = releases.path_of(tmp_path, "one")
+    path.parent.mkdir()
+    path.write_text(pretty({"name": "one", "fingerprint": "0", "created": "2026", "mix": mix, "order": order}))
+    releases.refuse_rewritten_past(tmp_path, mix)
+    releases.refuse_moved_past(tmp_path, order)
+    releases.refuse_moved_past(tmp_path, order | {"stages": [*order["stages"], {"start": 30, "quotas": {"a": 8}}]})
+    grown = [order["stages"][0], {"start": 12, "quotas": {"a": 8}}]
+    with pytest.raises(ParamsError, match="positions below 9, the last stage of release one") as refused:
+        releases.refuse_moved_past(tmp_path, order | {"stages": grown})
+    assert "start: 9, weights: {'a': 8}" in str(refused.value.mend)
+    with pytest.raises(ParamsError, match="positions below 9"):
+        releases.refuse_rewritten_past(tmp_path, mix | {"stages": [{"weights": {"a": 1}, "epochs": 2}, *mix["stages"]]})
 
 
 def test_a_pin_is_laid_whole_or_not_at_all(tmp_path):

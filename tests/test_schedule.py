@@ -156,7 +156,7 @@ def test_a_schedule_comes_back_from_its_bytes(tmp_path: Path) -> None:
     path.write_bytes(schedule.to_bytes())
     assert Schedule.read(path) == schedule
     assert Schedule.read(path).to_bytes() == schedule.to_bytes()
-    assert schedule.to_bytes().startswith(b'{"dtype":"uint16","eos_id":2,"format":1,')
+    assert schedule.to_bytes().startswith(b'{"dtype":"uint16","eos_id":2,"extents":[],"format":1,')
     assert sources_to_train(schedule.sources) == ["code", "web"]
 
 

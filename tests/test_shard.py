@@ -307,7 +307,9 @@ def plan_of(groups, parts):
         "pack/pieces": {name: Entry("k", "s", {}, 1, {"parts": number}, ("", 0)) for name, number in groups.items()},
         "tokenize/tokens": {name: Entry("k", "s", {}, 1, {}, ("", 0)) for name in parts},
         "pack/splits": {
-            name: Entry("k", "s", {}, 1, {f"tokens|split={word}": n for word, n in by.items()}, ("", 0))
+            name: Entry(
+                "k", "s", {}, 1, {f"tokens|stream={name.split('-')[0]}/{word}": n for word, n in by.items()}, ("", 0)
+            )
             for name, by in parts.items()
         },
     }

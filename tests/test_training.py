@@ -91,7 +91,7 @@ def test_the_record_names_data_code_and_params(pin: Pin, tmp_path: Path) -> None
     assert [figures["step"] for figures in seen] == [2, 4, 4]
     waits = {"wait_ms_p50", "wait_ms_p99", "wait_ms_max"}
     assert set(seen[0]) == {"step", "stage", "loss", "tokens_per_second", *waits}
-    assert set(seen[2]) == {"step", "validation_loss", "validation_loss_of/b"}
+    assert set(seen[2]) == {"step", "validation_loss", "validation_loss_of/source/b"}
 
 
 def test_the_commit_is_that_of_the_project() -> None:

@@ -152,11 +152,6 @@ class PackedDataset:
             found.append(Origin(position, *held))
         return found
 
-    def sources_at(self, positions: np.ndarray) -> np.ndarray:
-        """Number in `sources` of the source that each position reads, int64 [n]."""
-        numbers: np.ndarray = np.searchsorted(self._firsts, self._numbers(positions), side="right") - 1
-        return numbers
-
     def _gathered(self, block: Block, first: int, stop: int) -> Gathered:
         return self.shards.gather(block, first, stop, self._eos)
 

@@ -89,14 +89,15 @@ def summed_loss(logits_BTV: Tensor, labels_BT: Tensor, labels: Labels) -> Tensor
     return functional.cross_entropy(flat, labels_BT.flatten(), ignore_index=IGNORED, reduction="sum")
 
 
-def row_losses(logits_BTV: Tensor, labels_BT: Tensor, labels: Labels) -> tuple[Tensor, Tensor]:
-    """(loss summed over a row's targets, their number), float32 [B] each."""
+def target_losses(logits_BTV: Tensor, labels_BT: Tensor, labels: Labels) -> tuple[Tensor, Tensor]:
+    """(loss of each target, 1 where there is one, else 0), float32 [B, T] each; [B, T - 1] of the convention model,
+    whose last place has none."""
     if labels == "model":
         logits_BTV, labels_BT = logits_BTV[:, :-1], labels_BT[:, 1:]
     each = functional.cross_entropy(
         logits_BTV.flatten(0, 1).float(), labels_BT.flatten(), ignore_index=IGNORED, reduction="none"
     )
-    return each.view(labels_BT.shape).sum(1), labels_BT.ne(IGNORED).sum(1).float()
+    return each.view(labels_BT.shape), labels_BT.ne(IGNORED).float()
 
 
 def targets(labels_BT: Tensor, labels: Labels) -> Tensor:

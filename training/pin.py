@@ -20,7 +20,7 @@ from tasks.artifacts.schedule import Schedule, ScheduleError, folder_content
 from tasks.artifacts.shards import ShardError, ShardReader
 
 SUFFIXES = (".bin", ".idx", ".starts.npy", ".stops.npy")
-LOSS = ".loss"
+WHERE_NEEDED = (".loss", ".classes.npy")
 SHORTEST_PREFIX = 6
 MIXTURE = "mix/mixture.json"
 
@@ -176,8 +176,8 @@ def _check_shards(schedule: Schedule, files: Files, name: str) -> None:
     for source, splits in schedule.sources.items():
         for split, held in splits.items():
             wanted = [f"{shard.name}{suffix}" for shard in held.shards for suffix in SUFFIXES]
-            wanted += [f"{shard.name}{LOSS}" for shard in held.shards
-                       if f"shard/{source}/{split}/{shard.name}{LOSS}" in files]  # fmt: skip
+            further = [f"{shard.name}{suffix}" for shard in held.shards for suffix in WHERE_NEEDED]
+            wanted += [file for file in further if f"shard/{source}/{split}/{file}" in files]
             listed = {file: files.get(f"shard/{source}/{split}/{file}", {}).get("sha256", "none") for file in wanted}
             if folder_content(listed) != held.content:
                 raise PinError(

@@ -22,8 +22,9 @@ FORMAT = 1
 """run.json: format, run, fingerprint, release, git, params, device, world, threads, versions {library: version}, cpu
 (torch's instruction set), position (of the last step), resumed_at, tokens (targets and inputs that carry none, of all
 ranks), seconds, tokens_per_second, epochs {source: passes}, loss [[step, nat per target]], validation [[step, nat per
-target]], validation_of {source: the same}, stall (see training.stall), control {steps, tokens_per_second, stall} or
-null. fingerprint, params, world, threads, versions and cpu decide every loss on a CPU: see `like`."""
+target]], validation_of {"source/<name>", "kind/<name>", "language/<name>": the same}, stall (see training.stall),
+control {steps, tokens_per_second, stall} or null. fingerprint, params, world, threads, versions and cpu decide every
+loss on a CPU: see `like`."""
 
 
 def like(record: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

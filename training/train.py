@@ -10,13 +10,12 @@ from __future__ import annotations
 import json
 import os
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, distributed
 from torch.nn.parallel import DistributedDataParallel
@@ -24,9 +23,10 @@ from torch.nn.parallel import DistributedDataParallel
 from tasks.artifacts.canonical import digest
 from training.arguments import asked_of
 from training.batch import Batch
+from training.classes import Classes
 from training.loader import Loader, build_dataloader
 from training.logs import Log, log_to
-from training.model import GPT, row_losses, summed_loss, targets
+from training.model import GPT, summed_loss, target_losses, targets
 from training.order import Shuffle
 from training.params import TrainParams, check_repetition, learning_rate, micro_batch
 from training.pin import Pin, open_pin
@@ -177,23 +177,29 @@ class Training:
 
     @torch.no_grad()
     def _validate(self, step: int, batches: Loader) -> None:
-        """Mean loss over the whole validation split, in its fixed order, and over each source's share of it."""
+        """Mean loss over the whole validation split, in its fixed order, and over what is of a source, a kind, a
+        language."""
         batches.rewind()
-        dataset = batches.dataset
-        sums = torch.zeros(len(dataset.sources), 2, device=self.rank.device)
+        classes = Classes(batches.dataset)
+        sums = torch.zeros(len(classes.names), 2, device=self.rank.device, dtype=torch.float64)
         for batch in batches:
-            losses = row_losses(self._logits(self.model, batch), batch.labels, self.params.labels)
-            own = batches.positions_of(batch)
-            of = torch.from_numpy(dataset.sources_at(np.arange(own.start, own.stop))).to(sums.device)
-            sums.index_add_(0, of, torch.stack(losses, 1)[: len(own)])
-        each = self.rank.summed(sums).tolist()
-        means = {name: loss / count for name, (loss, count) in zip(dataset.sources, each, strict=True) if count}
-        mean = sum(loss for loss, _ in each) / max(1.0, sum(count for _, count in each))
+            losses = target_losses(self._logits(self.model, batch), batch.labels, self.params.labels)
+            of_3BT = torch.from_numpy(classes.of(batches.positions_of(batch))).to(sums.device)
+            each_BT2 = torch.stack(losses, 2)[: of_3BT.shape[1]].double()
+            for of_BT in of_3BT[:, :, : each_BT2.shape[1]]:
+                sums.index_add_(0, of_BT.flatten(), each_BT2.flatten(0, 1))
+        self._note_validation(step, dict(zip(classes.names, self.rank.summed(sums).tolist(), strict=True)))
+
+    def _note_validation(self, step: int, sums: Mapping[tuple[str, str], Sequence[float]]) -> None:
+        """sums: (dimension, member) -> (loss summed over its targets, their number)."""
+        of_sources = [pair for (dimension, _), pair in sums.items() if dimension == "source"]
+        mean = sum(loss for loss, _ in of_sources) / max(1.0, sum(count for _, count in of_sources))
         self.record["validation"].append([step, mean])
-        for name, value in means.items():
+        named = {"/".join(name): loss / count for name, (loss, count) in sums.items() if count and all(name)}
+        for name, value in named.items():
             self.record["validation_of"].setdefault(name, []).append([step, value])
-        by_source = {f"validation_loss_of/{name}": value for name, value in means.items()}
-        self._say({"step": step, "validation_loss": mean, **by_source})
+        apart = {f"validation_loss_of/{name}": value for name, value in named.items()}
+        self._say({"step": step, "validation_loss": mean, **apart})
 
     def _note(self, step: int, positions: int) -> None:
         loss, count = self._losses.tolist()

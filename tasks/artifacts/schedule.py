@@ -69,8 +69,22 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class Extent:
+    """How far a stage was planned to go when the mixture was made; nothing is read by it.
+
+    positions: of the last stage those of its tokens or epochs, where it has none as many as there are sequences.
+    epochs: passes over each source from position 0 to the end of the stage.
+    """
+
+    name: str
+    positions: int
+    epochs: dict[str, float]
+
+
+@dataclass(frozen=True)
 class Schedule:
-    """The content of mixture.json. sources: name -> split -> Split; dtype: "uint16" or "int32"."""
+    """The content of mixture.json. sources: name -> split -> Split; dtype: "uint16" or "int32"; extents: one a stage,
+    none in a mixture of an earlier version."""
 
     tokens_per_sequence: int
     vocab_size: int
@@ -81,6 +95,7 @@ class Schedule:
     period: int
     sources: dict[str, dict[str, Split]]
     stages: tuple[Stage, ...]
+    extents: tuple[Extent, ...] = ()
 
     def to_bytes(self) -> bytes:
         """Canonical JSON in UTF-8: keys sorted, no spaces, one line feed at the end."""
@@ -93,7 +108,9 @@ class Schedule:
             content = json.loads(path.read_bytes())
             if content.pop("format") != FORMAT:
                 raise ScheduleError(f"its format is not {FORMAT}; read it with the version that wrote it")
-            schedule = cls(**{**content, "sources": _sources(content), "stages": _stages(content)})
+            extents = tuple(Extent(**extent) for extent in content.get("extents", ()))
+            held = {"sources": _sources(content), "stages": _stages(content), "extents": extents}
+            schedule = cls(**{**content, **held})
             _check(schedule)
         except (AttributeError, KeyError, TypeError, ValueError) as problem:
             raise ScheduleError(f"{path} is no mixture that can be followed: {problem}") from problem

@@ -11,6 +11,7 @@ of training.
 <name>.starts.npy  uint64 [sequences]: first id of each sequence in .bin
 <name>.stops.npy   uint64 [sequences]: one past its last
 <name>.loss        uint8 [ids]: 1 where a model learns the id, 0 where not; absent where it learns all
+<name>.classes.npy CLASSES [n]: kind and language of each document of .idx; of validation and test only
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ VERSION = 1
 HEADER = struct.Struct("<9sQBQQ")
 CODES: dict[int, np.dtype[Any]] = {8: np.dtype("<u2"), 4: np.dtype("<i4")}
 """Megatron's codes of the dtypes that we write; it has no code for uint32."""
+
+CLASS_NAMES = ("kind", "language")
+CLASSES = np.dtype([(name, "S8") for name in CLASS_NAMES])
+"""Of a document: ASCII, filled up with zero bytes."""
 
 LARGEST_SIZE = np.iinfo(np.int32).max
 Array = np.ndarray[Any, Any]

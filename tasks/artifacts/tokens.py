@@ -23,8 +23,15 @@ TOKEN_ROWS = pa.schema(
 """tokenize/tokens/<part>.parquet: row-aligned. Beside it <part>.bin: the ids, flat, little-endian, in order; and, where
 some id carries no loss, <part>.loss: one byte an id, 1 or 0."""
 
-SPLITS = pa.schema([pa.field("split", pa.string(), nullable=False)])
-"""pack/splits: row-aligned; train, validation or test, by text_sha."""
+SPLITS = pa.schema(
+    [
+        pa.field("split", pa.string(), nullable=False),  # train, validation or test, by text_sha
+        pa.field("domain", pa.string(), nullable=False),  # what the mixture weighs the row in: its source, or of params
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("language", pa.string(), nullable=False),
+    ]
+)
+"""pack/splits: row-aligned, dropped rows too."""
 
 PIECES = pa.schema(
     [

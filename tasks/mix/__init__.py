@@ -9,32 +9,42 @@ training.order.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, Literal
 
 import pyarrow as pa
 from pydantic import field_validator, model_validator
 
-from tasks.artifacts.schedule import PERIOD_MAX, Schedule, cursors_after, sources_to_train
-from tasks.mix.planning import BOUNDS, STREAM, TOKENIZER, UNIT, plan_mixture
+from tasks.artifacts.schedule import PERIOD_MAX, Schedule, sources_to_train
+from tasks.mix.planning import BOUNDS, CLASSES, STREAM, TOKENIZER, UNIT, plan_mixture
 from tasks.step import Artifact, Folder, Step, StepParams, judges, shapes
 
 MIXTURE = "mix/mixture"
 
 
 class StageParams(StepParams):
-    """One stage of the run: from which position on, and what every source weighs in it."""
+    """One stage of the run (main, anneal, ...): how long it is, and what every source weighs in it. A source here is a
+    source of ingest or a domain of pack."""
 
-    start: int = shapes(ge=0)  # position of the run, in sequences; the first stage starts at 0
+    name: str = shapes("", pattern=r"^[a-z0-9_]*$")
+    start: int | None = shapes(None, ge=0)  # position of the run, in sequences; else where the stage before it ends
+    tokens: int | None = shapes(None, ge=1)  # how long the stage is, in targets; else the next start says it
+    epochs: float | None = shapes(None, gt=0)  # how long the stage is, in sequences of all sources that it reads
     # source -> any number above 0, of which only the ratio counts; or each source by its sequences
     weights: dict[str, float] | Literal["proportional"] = shapes()
     temperature: float = shapes(1.0, ge=1, le=100)  # of proportional: size ** (1 / temperature), so 1 is proportional
-    tokens: int | None = shapes(None, ge=1)  # of the last stage: where the run ends; of others, the next start says it
     leave_out: tuple[str, ...] = shapes(())  # sources with sequences that this stage does not read
 
     @model_validator(mode="after")
     def _temperature(self) -> StageParams:
         if self.temperature != 1 and self.weights != "proportional":
             raise ValueError(f"temperature is {self.temperature}, but weights are given; take weights: proportional")
+        return self
+
+    @model_validator(mode="after")
+    def _one_length(self) -> StageParams:
+        if self.tokens is not None and self.epochs is not None:
+            raise ValueError(f"the stage is both {self.tokens} tokens and {self.epochs:g} epochs long; keep one")
         return self
 
     @field_validator("leave_out")
@@ -54,14 +64,16 @@ class MixParams(StepParams):
 
     @model_validator(mode="after")
     def _ascending(self) -> MixParams:
-        starts = [stage.start for stage in self.stages]
-        if starts[0] != 0 or starts != sorted(set(starts)):
+        starts = [stage.start for stage in self.stages if stage.start is not None]
+        if self.stages[0].start not in (None, 0) or starts != sorted(set(starts)):
             raise ValueError(f"stages start at {starts}; the first starts at 0, and each later one further on")
-        for stage in self.stages[:-1]:
-            if stage.tokens is not None:
+        for number, (stage, following) in enumerate(pairwise(self.stages)):
+            told = [name for name in ("tokens", "epochs") if getattr(stage, name) is not None]
+            told += ["the next start"] if following.start is not None else []
+            if len(told) != 1:
                 raise ValueError(
-                    f"the stage at {stage.start} has tokens {stage.tokens} and one behind it; its end is that one's"
-                    f" start, so leave tokens to the last stage"
+                    f"where stage {number} ends is said {' and '.join(told) or 'nowhere'}; give it tokens or epochs, or"
+                    f" the stage behind it a start: just one of them"
                 )
         return self
 
@@ -74,46 +86,33 @@ def invariants(artifact: Artifact) -> Iterator[str]:
     if ordered != held:
         yield f"the shards hold {held} sequences, mixture.json orders {ordered}; build shard and mix again"
     limit = artifact.params.max_epochs
-    for row in _rows(schedule, artifact.params):
+    for row in _rows(schedule):
         if row["epochs"] > limit:
             yield (
                 f"the stage at {row['start']} of {row['positions']} sequences reads {row['source']} "
                 f"{row['epochs']:.3g} times up to its end, above mix.max_epochs {limit:g}; give it less weight than "
-                f"{row['share']:.3g}, shorten the stage (tokens, or the next start), or raise max_epochs"
+                f"{row['share']:.3g}, shorten the stage (tokens, epochs, or the next start), or raise max_epochs"
             )
 
 
 def rows(artifact: Artifact, unit: str) -> pa.Table:
     """One row a stage and source: stage, start, positions, source, weight, quota, share (realised, 0 to 1),
     sequences, tokens (of train), epochs (passes over the source, from position 0 to the end of the stage).
-
-    The last stage ends with its tokens; where none are said it is taken as long as the corpus has sequences, so that a
-    small source with a large weight shows.
     """
-    return pa.Table.from_pylist(_rows(Schedule.read(artifact.path(MIXTURE, ".json", unit)), artifact.params))
+    return pa.Table.from_pylist(_rows(Schedule.read(artifact.path(MIXTURE, ".json", unit))))
 
 
-def _rows(schedule: Schedule, params: MixParams) -> list[dict[str, Any]]:
+def _rows(schedule: Schedule) -> list[dict[str, Any]]:
     held = {name: schedule.sources[name]["train"] for name in sources_to_train(schedule.sources)}
     found: list[dict[str, Any]] = []
     for number, stage in enumerate(schedule.stages):
-        positions = _positions(schedule, number, params.stages[-1].tokens)
-        after = cursors_after(stage, positions)
+        extent = schedule.extents[number]
         for name, quota in stage.quotas.items():
             counts = {"sequences": held[name].sequences, "tokens": held[name].tokens}
-            row = {"stage": number, "start": stage.start, "positions": positions, "source": name}
+            row = {"stage": number, "start": stage.start, "positions": extent.positions, "source": name}
             row |= {"weight": float(stage.weights[name]), "quota": quota, "share": quota / schedule.period}
-            found.append({**row, **counts, "epochs": after[name] / held[name].sequences})
+            found.append({**row, **counts, "epochs": extent.epochs[name]})
     return found
-
-
-def _positions(schedule: Schedule, number: int, tokens: int | None) -> int:
-    """Positions of a stage; of the last one, those that its tokens take, or as many as there are sequences."""
-    if number + 1 < len(schedule.stages):
-        return schedule.stages[number + 1].start - schedule.stages[number].start
-    if tokens is not None:
-        return -(-tokens // schedule.tokens_per_sequence)
-    return sum(splits["train"].sequences for splits in schedule.sources.values() if "train" in splits)
 
 
 STEP = Step(
@@ -123,7 +122,7 @@ STEP = Step(
         Folder(
             "mixture",
             "tasks.mix.mixture:make",
-            reads=(STREAM, BOUNDS, TOKENIZER),
+            reads=(STREAM, BOUNDS, CLASSES, TOKENIZER),
             shapes=("seed", "period", "stages"),
             plan=plan_mixture,
             place="{unit}",

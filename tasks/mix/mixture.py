@@ -7,17 +7,21 @@ JSON, see tasks.artifacts.schedule.Schedule. A pure function of these; it opens 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tasks.artifacts.schedule import (
+    Extent,
     Schedule,
     ScheduleError,
     Shard,
     Split,
     Stage,
+    cursors_after,
     folder_content,
     lay_stages,
     sources_to_train,
@@ -35,6 +39,7 @@ def make(reads: Reads, params: MixParams) -> Made:
     """mixture.json. Raises ParamsError where weights and sources do not fit, naming both."""
     known = json.loads(reads.path(TOKENIZER, ".json", "tokenizer").read_text(encoding="utf-8"))
     sources = _sources(reads.spec["shards"])
+    stages, extents = _stages(params, sources, reads.spec["tokens_per_sequence"])
     schedule = Schedule(
         tokens_per_sequence=reads.spec["tokens_per_sequence"],
         vocab_size=known["vocab_size"],
@@ -44,7 +49,8 @@ def make(reads: Reads, params: MixParams) -> Made:
         seed=params.seed,
         period=params.period,
         sources=sources,
-        stages=_stages(params, sources),
+        stages=stages,
+        extents=extents,
     )
     return Made({".json": schedule.to_bytes()}, _counts(schedule))
 
@@ -68,29 +74,63 @@ def _size(shard: Mapping[str, Any]) -> tuple[int, int]:
     return shard["sequences"], shard["tokens"]
 
 
-def _stages(params: MixParams, sources: Mapping[str, Mapping[str, Split]]) -> tuple[Stage, ...]:
-    trained = sources_to_train(sources)
-    sizes = {name: sources[name]["train"].sequences for name in trained}
-    settled = [(stage, _weights(stage, sizes)) for stage in params.stages]
-    for stage, weights in settled:
-        unsaid = sorted(set(trained) - set(weights) - set(stage.leave_out))
-        if unsaid:
-            raise ParamsError(
-                f"mix.stages: the stage at {stage.start} weighs "
-                f"{', '.join(sorted(weights)) or 'nothing'}, but not {', '.join(unsaid)}, "
-                f"which has sequences to train on",
-                "give it a weight, or name it under leave_out",
-            )
-        both = sorted(set(weights) & set(stage.leave_out))
-        if both:
-            raise ParamsError(
-                f"mix.stages: the stage at {stage.start} both weighs and leaves out {', '.join(both)}",
-                "choose one",
-            )
+def _stages(
+    params: MixParams, sources: Mapping[str, Mapping[str, Split]], targets: int
+) -> tuple[tuple[Stage, ...], tuple[Extent, ...]]:
+    """The stages and how far each goes. targets: of a sequence."""
+    sizes = {name: sources[name]["train"].sequences for name in sources_to_train(sources)}
+    weights = [_checked(stage, _weights(stage, sizes), sizes) for stage in params.stages]
+    starts, lengths = _bounds(params.stages, weights, sizes, targets)
     try:
-        return lay_stages([(stage.start, weights) for stage, weights in settled], params.period, trained)
+        laid = lay_stages(list(zip(starts, weights, strict=True)), params.period, sizes)
     except ScheduleError as problem:
         raise ParamsError(f"mix.stages: {problem}") from problem
+    return laid, tuple(
+        _extent(own.name, stage, length, sizes) for own, stage, length in zip(params.stages, laid, lengths, strict=True)
+    )
+
+
+def _checked(stage: StageParams, weights: dict[str, float], sizes: Mapping[str, int]) -> dict[str, float]:
+    """`weights`, which with leave_out name every source to train on, once. Raises ParamsError."""
+    unsaid = sorted(set(sizes) - set(weights) - set(stage.leave_out))
+    if unsaid:
+        raise ParamsError(
+            f"mix.stages: {_title(stage)} weighs {', '.join(sorted(weights)) or 'nothing'}, but not"
+            f" {', '.join(unsaid)}, which has sequences to train on",
+            "give it a weight, or name it under leave_out",
+        )
+    both = sorted(set(weights) & set(stage.leave_out))
+    if both:
+        raise ParamsError(f"mix.stages: {_title(stage)} both weighs and leaves out {', '.join(both)}", "choose one")
+    return weights
+
+
+def _title(stage: StageParams) -> str:
+    return f"the stage {stage.name}" if stage.name else f"the stage at {stage.start or 0}"
+
+
+def _bounds(
+    stages: Sequence[StageParams], weights: Sequence[Mapping[str, float]], sizes: Mapping[str, int], targets: int
+) -> tuple[list[int], list[int]]:
+    """(starts, lengths) in positions: a start that is not given is where the stage before it ends."""
+    starts, lengths = [0], []
+    for number, stage in enumerate(stages):
+        own = sum(sizes.get(name, 0) for name in weights[number])
+        following = stages[number + 1].start if number + 1 < len(stages) else None
+        if stage.tokens is not None:
+            length = -(-stage.tokens // targets)
+        elif stage.epochs is not None or following is None:
+            length = math.ceil(Fraction(str(stage.epochs or 1)) * own)
+        else:
+            length = following - starts[-1]
+        lengths.append(length)
+        starts.append(starts[-1] + length if following is None else following)
+    return starts[:-1], lengths
+
+
+def _extent(name: str, stage: Stage, positions: int, sizes: Mapping[str, int]) -> Extent:
+    after = cursors_after(stage, positions)
+    return Extent(name, positions, {source: after[source] / size for source, size in sizes.items()})
 
 
 def _weights(stage: StageParams, sizes: Mapping[str, int]) -> dict[str, float]:

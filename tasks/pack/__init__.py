@@ -1,8 +1,9 @@
 """The step pack: which spans of which rows make up which sequence. This module wires; see the modules beside
 it.
 
-In: tokenize. Out: data/pack/splits, pieces and sequences, all small. A group is a run of consecutive parts of
-one source, as far as they are of one split: its ids will be one shard, and no sequence crosses it.
+In: tokenize, and of each row its kind (normalize) and language (filter). Out: data/pack/splits, pieces and sequences,
+all small. A group is a run of consecutive parts, as far as their rows are of one domain and one split: its ids will be
+one shard, and no sequence crosses it.
 """
 
 from __future__ import annotations
@@ -13,12 +14,29 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import model_validator
+from pydantic import field_validator, model_validator
 
-from tasks.pack.planning import PIECES, SEQUENCES, SPLITS, TOKENS, plan_groups, plan_sequences
+from tasks.pack.planning import PIECES, SEQUENCES, SIGNALS, SPLITS, TEXT, TOKENS, plan_groups, plan_sequences
 from tasks.step import Artifact, Counts, Folder, Step, StepParams, shapes
 
+Kind = Literal["web", "book", "code", "paper", "chat"]
 Long = Literal["split", "cut", "leave_out"]
+
+
+class DomainParams(StepParams):
+    """What is weighed together in a mixture: the rows that every list which is not empty names. "Source" in mix and in
+    the names of shards is a domain: one of these, or what they leave of a source."""
+
+    name: str = shapes(pattern=r"^[a-z0-9][a-z0-9_]*$")
+    sources: tuple[str, ...] = shapes(())
+    kinds: tuple[Kind, ...] = shapes(())
+    languages: tuple[str, ...] = shapes(())  # ISO 639-1, as filter finds them; "und": none was found
+
+    @field_validator("sources", "kinds", "languages")
+    @classmethod
+    def _in_order(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        """It stands for a set: in whatever order it is written, the domain is the same."""
+        return tuple(sorted(set(names)))
 
 
 class PackParams(StepParams):
@@ -31,10 +49,20 @@ class PackParams(StepParams):
     long: Long = shapes()  # best_fit and document: what becomes of a document longer than a sequence
     long_of: dict[str, Long] = shapes()  # source -> the same for that source
     seed: int = shapes()  # best_fit: which pieces of equal length meet, and the order of the sequences
+    domains: tuple[DomainParams, ...] = shapes()  # in order: a row belongs to the first that selects it
     split_seed: int = shapes()  # other seed, other documents in validation and test
     validation_share: float = shapes(ge=0, le=1)  # of the documents
     test_share: float = shapes(ge=0, le=1)  # of the documents
     group_bytes: int = shapes(ge=2)  # about a group's ids; a shard is never above twice that by grouping parts
+
+    @field_validator("domains")
+    @classmethod
+    def _named_once(cls, domains: tuple[DomainParams, ...]) -> tuple[DomainParams, ...]:
+        names = [domain.name for domain in domains]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"the domain {name!r} stands there twice; give each a name of its own")
+        return domains
 
     @model_validator(mode="after")
     def _shares(self) -> PackParams:
@@ -63,7 +91,7 @@ def invariants(artifact: Artifact) -> Iterator[str]:
 
 
 def rows(artifact: Artifact, unit: str) -> pa.Table:
-    """One row a sequence: group, source, split, start, stop, tokens (ids, the shared one counted)."""
+    """One row a sequence: group, source (its domain), split, start, stop, tokens (ids, the shared one counted)."""
     table = artifact.table(SEQUENCES, None, unit)
     source, split, _ = unit.split("-")
     names = {"group": unit, "source": source, "split": split}
@@ -109,8 +137,8 @@ STEP = Step(
         Folder(
             "splits",
             "tasks.pack.splits:make",
-            reads=(TOKENS,),
-            shapes=("split_seed", "validation_share", "test_share"),
+            reads=(TOKENS, TEXT, SIGNALS),
+            shapes=("split_seed", "validation_share", "test_share", "domains"),
         ),
         Folder(
             "pieces",
@@ -127,7 +155,7 @@ STEP = Step(
             plan=plan_sequences,
         ),
     ),
-    inputs=("tokenize",),
+    inputs=("normalize", "filter", "tokenize"),
     rows=rows,
     rows_of=SEQUENCES,
     invariants=invariants,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tasks.artifacts.tokens import PIECES
 from tasks.errors import InvariantError
@@ -29,7 +30,7 @@ LONG, SHORT = "long", "short"
 
 
 def make(reads: Reads, params: PackParams) -> Made:
-    """The pieces of the group. spec: {"split": its split, "parts": its parts in order}, and "strategy" and
+    """The pieces of the group. spec: {"domain", "split", "parts": its parts in order}, and "strategy" and
     "tokens_per_sequence" where sequences are whole pieces.
 
     Counts: tokens_in (of the documents) = tokens_stream (of the pieces) - tokens_repeated (the id that neighbouring
@@ -41,38 +42,49 @@ def make(reads: Reads, params: PackParams) -> Made:
     table = whole
     if "strategy" in reads.spec:
         limit = reads.spec["tokens_per_sequence"] + 1
-        policy = params.long_of.get(reads.name.split("-")[0], params.long)
-        table = _ordered(_cut(whole, limit, policy, counts), limit, reads.spec["strategy"], params.seed)
+        table = _ordered(
+            _cut(whole, limit, _policies(whole, params), counts), limit, reads.spec["strategy"], params.seed
+        )
     counts["tokens_stream"] = _tokens(table)
     return Made({".parquet": table}, dict(counts))
 
 
 def _documents(reads: Reads, part: str) -> pa.Table:
     tokens = reads.table(TOKENS, ["tokens"], part)["tokens"].to_numpy()
-    names = reads.table(SPLITS, None, part)["split"].to_numpy(zero_copy_only=False)
-    if len(tokens) != len(names):
+    places = reads.table(SPLITS, ["split", "domain"], part)
+    if len(tokens) != places.num_rows:
         raise InvariantError(
-            f"{part} has {len(tokens)} rows in {TOKENS}, {len(names)} in {SPLITS}",
+            f"{part} has {len(tokens)} rows in {TOKENS}, {places.num_rows} in {SPLITS}",
             "build pack again with --force",
         )
     stops = np.cumsum(tokens)
-    rows = np.flatnonzero((names == reads.spec["split"]) & (tokens > 0))
+    mine = [pc.equal(places[name], reads.spec[name]).to_numpy() for name in ("split", "domain")]
+    rows = np.flatnonzero(mine[0] & mine[1] & (tokens > 0))
     columns = {"part": [part] * len(rows), "row": rows, "start": (stops - tokens)[rows], "stop": stops[rows]}
     flags = {"opens": np.zeros(len(rows), bool), "closes": np.ones(len(rows), bool)}
     return pa.table(columns | flags, schema=PIECES)
 
 
-def _cut(whole: pa.Table, limit: int, policy: str, counts: Counter[str]) -> pa.Table:
-    """Pieces of 2 to `limit` ids. policy, for longer documents: split (neighbours share one id, so no target is
+def _policies(whole: pa.Table, params: PackParams) -> np.ndarray[Any, Any]:
+    """What becomes of each document if it is too long, by its source: words [n]."""
+    parts = whole["part"].combine_chunks().dictionary_encode()
+    words = [params.long_of.get(part.split("-")[0], params.long) for part in parts.dictionary.to_pylist()]
+    policies: np.ndarray[Any, Any] = np.array(words)[parts.indices.to_numpy()]
+    return policies
+
+
+def _cut(whole: pa.Table, limit: int, policies: np.ndarray[Any, Any], counts: Counter[str]) -> pa.Table:
+    """Pieces of 2 to `limit` ids. policies [n], for longer documents: split (neighbours share one id, so no target is
     lost), cut (the beginning stays) or leave_out. Adds to counts what is repeated or dropped."""
     starts, stops = (whole[name].to_numpy() for name in ("start", "stop"))
     sizes = stops - starts
     pieces = np.maximum(1, -(-(sizes - 1) // (limit - 1)))
     long = pieces > 1
-    if policy != "split":
-        pieces[long] = policy == "cut"
-        _add(counts, "tokens_dropped|reason=" + LONG, sizes[long] - limit * pieces[long])
-        _add(counts, "documents_cut" if policy == "cut" else "documents_dropped|reason=" + LONG, long)
+    for policy, stays, measure in (("cut", 1, "documents_cut"), ("leave_out", 0, "documents_dropped|reason=" + LONG)):
+        chosen = long & (policies == policy)
+        pieces[chosen] = stays
+        _add(counts, "tokens_dropped|reason=" + LONG, sizes[chosen] - limit * stays)
+        _add(counts, measure, chosen)
     pieces[sizes < 2] = 0
     _add(counts, "tokens_dropped|reason=" + SHORT, sizes[sizes < 2])
     which = np.repeat(np.arange(len(sizes)), pieces)

@@ -1,4 +1,4 @@
-"""Which parts form a group: a run of consecutive parts of one source, as far as they are of one split.
+"""Which parts form a group: a run of consecutive parts, as far as they are of one domain and one split.
 
 In: the counts of tokenize/tokens and pack/splits. Out: units of work. It stands in no key: a unit reads what it names.
 """
@@ -6,7 +6,7 @@ In: the counts of tokenize/tokens and pack/splits. Out: units of work. It stands
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,23 +17,25 @@ from tasks.step import Folder, Plan, Unit
 from tasks.text.cut import cut_points
 from tasks.text.split import SPLIT_NAMES
 
-TOKENS, SPLITS, PIECES, SEQUENCES = "tokenize/tokens", "pack/splits", "pack/pieces", "pack/sequences"
+TOKENS, TEXT, SIGNALS = "tokenize/tokens", "normalize/text", "filter/signals"
+SPLITS, PIECES, SEQUENCES = "pack/splits", "pack/pieces", "pack/sequences"
+STREAM = "tokens|stream="
 OF_PIECES = ("best_fit", "document")
 """Strategies whose sequences are whole pieces; those of the others are windows of a flat stream."""
 
 
 def plan_groups(plan: Plan, folder: Folder) -> list[Unit]:
-    """A unit for each group that has tokens: source by source, split by split, in the order of the parts."""
+    """A unit for each group that has tokens: domain by domain, split by split, in the order of the parts."""
     tokens, split = plan.entries(TOKENS), plan.entries(SPLITS)
+    _check(plan, list(dict.fromkeys(name.split("-")[0] for name in split)))
     units = []
-    sources = dict.fromkeys(name.split("-")[0] for name in split)
-    _check(plan, list(sources))
-    for source in sources:
+    for domain in _domains(plan, split):
         for word in SPLIT_NAMES:
-            parts = [name for name in split if name.split("-")[0] == source and _tokens(split[name], word)]
-            sizes = [_bytes(tokens[name], _tokens(split[name], word)) for name in parts]
+            held = {name: entry.counts.get(f"{STREAM}{domain}/{word}", 0) for name, entry in split.items()}
+            parts = [name for name, count in held.items() if count]
+            sizes = [_bytes(tokens[name], held[name]) for name in parts]
             groups = group(parts, sizes, plan.params.group_bytes)
-            units += [_unit(plan, source, word, number, own) for number, own in enumerate(groups)]
+            units += [_unit(plan, domain, word, number, own) for number, own in enumerate(groups)]
     return units
 
 
@@ -58,27 +60,53 @@ def group(parts: Sequence[str], sizes: Sequence[int], group_bytes: int) -> list[
     return [list(parts[start:stop]) for start, stop in zip([0, *ends], ends, strict=False)]
 
 
+def _domains(plan: Plan, splits: Mapping[str, Entry]) -> list[str]:
+    """Those that some row belongs to: what is left of the sources in the order of the parts, then pack.domains.
+
+    Raises ParamsError where one of pack.domains selects no row: its name would stand in no mixture, and nobody knew.
+    """
+    found = dict.fromkeys(
+        key.removeprefix(STREAM).rpartition("/")[0]
+        for entry in splits.values()
+        for key in entry.counts
+        if key.startswith(STREAM)
+    )
+    chosen = [domain.name for domain in plan.params.domains]
+    for name in chosen:
+        if name not in found:
+            raise ParamsError(
+                f"pack.domains: {name!r} selects no document that was kept; there are: {', '.join(found) or 'none'}",
+                "mend what it selects (the first that selects a row has it), or take it out",
+            )
+    return [*(name for name in found if name not in chosen), *chosen]
+
+
 def _check(plan: Plan, sources: Sequence[str]) -> None:
-    """A name that is no source would change nothing and say nothing."""
+    """A name that is no source would change nothing and say nothing; a domain's name must not be a source's."""
+    known = f"of these: {', '.join(sources)}"
     for name in sorted(set(plan.params.long_of) - set(sources)):
-        raise ParamsError(f"pack.long_of names {name!r}, which is no source of these: {', '.join(sources)}", "mend it")
+        raise ParamsError(f"pack.long_of names {name!r}, which is no source {known}", "mend it")
+    for domain in plan.params.domains:
+        for name in sorted(set(domain.sources) - set(sources)):
+            raise ParamsError(f"pack.domains: {domain.name!r} names {name!r}, which is no source {known}", "mend it")
+        if domain.name in sources:
+            raise ParamsError(
+                f"pack.domains: {domain.name!r} is the name of a source, which holds what no domain selects",
+                "give the domain another name",
+            )
 
 
-def _unit(plan: Plan, source: str, split: str, number: int, parts: list[str]) -> Unit:
-    name = f"{source}-{split}-{_digest(parts)[:16]}"
+def _unit(plan: Plan, domain: str, split: str, number: int, parts: list[str]) -> Unit:
+    name = f"{domain}-{split}-{_digest(parts)[:16]}"
     reads = tuple((folder, part) for folder in (TOKENS, SPLITS) for part in parts)
-    spec: dict[str, Any] = {"split": split, "parts": parts}
+    spec: dict[str, Any] = {"domain": domain, "split": split, "parts": parts}
     if plan.params.strategy in OF_PIECES:  # a flat stream is the same at any length of sequences
         spec |= {"strategy": plan.params.strategy, "tokens_per_sequence": plan.params.tokens_per_sequence}
-    return Unit(name, reads, spec, origin=(f"{source}/{split}", number))
+    return Unit(name, reads, spec, origin=(f"{domain}/{split}", number))
 
 
 def _digest(parts: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-def _tokens(entry: Entry, split: str) -> int:
-    return entry.counts.get(f"tokens|split={split}", 0)
 
 
 def _bytes(entry: Entry, tokens: int) -> int:

@@ -1,9 +1,9 @@
 """The step shard: each group of pack as files that a GPU's loader maps. This module wires; see the modules
 beside it.
 
-In: tokenize and pack. Out: data/shard/<source>/<split>/shard_00000.{bin,idx,starts.npy,stops.npy} and
-tokenizer.json. Shards are numbered within source and split in the order of the corpus. A number is in no key:
-a group that comes in between renames the shards behind it, their bytes are carried over.
+In: tokenize and pack. Out: data/shard/<domain>/<split>/shard_00000.{bin,idx,starts.npy,stops.npy}, where there is need
+.loss and .classes.npy, and tokenizer.json. Shards are numbered within domain and split in the order of the corpus. A
+number is in no key: a group that comes in between renames the shards behind it, their bytes are carried over.
 """
 
 from __future__ import annotations
@@ -14,7 +14,16 @@ from pathlib import Path
 import pyarrow as pa
 
 from tasks.artifacts.shards import ShardError, ShardReader
-from tasks.shard.planning import PIECES, SEQUENCES, TOKENIZER, TOKENS, plan_sequences, plan_stream
+from tasks.shard.planning import (
+    PIECES,
+    SEQUENCES,
+    SPLITS,
+    TOKENIZER,
+    TOKENS,
+    plan_classes,
+    plan_sequences,
+    plan_stream,
+)
 from tasks.step import Artifact, Folder, Step, StepParams
 
 STREAM, BOUNDS = "shard/stream", "shard/sequences"
@@ -40,7 +49,7 @@ def invariants(artifact: Artifact) -> Iterator[str]:
 
 
 def rows(artifact: Artifact, unit: str) -> pa.Table:
-    """One row, the shard: source, split, shard, tokens, sequences, bytes (of its .bin), documents."""
+    """One row, the shard: source (its domain), split, shard, tokens, sequences, bytes (of its .bin), documents."""
     stream, bounds = artifact.counts(STREAM)[unit], artifact.counts(BOUNDS)[unit]
     source, split, shard = unit.split("/")
     row = {"source": source, "split": split, "shard": shard, "tokens": stream["tokens"]}
@@ -77,6 +86,13 @@ STEP = Step(
             "tasks.shard.sequences:make",
             reads=(SEQUENCES,),
             plan=plan_sequences,
+            place="{unit}",
+        ),
+        Folder(
+            "classes",
+            "tasks.shard.classes:make",
+            reads=(PIECES, SPLITS),
+            plan=plan_classes,
             place="{unit}",
         ),
         Folder("tokenizer", "tasks.shard.tokenizer:make", reads=(TOKENIZER,), place="{unit}"),

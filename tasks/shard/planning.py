@@ -10,6 +10,7 @@ from itertools import islice
 
 from tasks.errors import InvariantError
 from tasks.step import Folder, Plan, Unit
+from tasks.text.split import TRAIN
 
 TOKENS, TOKENIZER = "tokenize/tokens", "tokenize/tokenizer"
 SPLITS, PIECES, SEQUENCES = "pack/splits", "pack/pieces", "pack/sequences"
@@ -17,7 +18,7 @@ LOSS = ".loss"
 
 
 def plan_stream(plan: Plan, folder: Folder) -> list[Unit]:
-    """A unit for each group, named <source>/<split>/shard_<number>; it reads its parts' ids.
+    """A unit for each group, named <domain>/<split>/shard_<number>; it reads its parts' ids.
 
     spec: masked are the parts in which some id carries no loss.
     """
@@ -38,6 +39,21 @@ def plan_sequences(plan: Plan, folder: Folder) -> list[Unit]:
     return [
         Unit(name, ((SEQUENCES, group),), {"group": group}, origin=(name.rpartition("/")[0], number))
         for name, group, number in _numbered(plan)
+    ]
+
+
+def plan_classes(plan: Plan, folder: Folder) -> list[Unit]:
+    """A unit for each group that is not of train, named as in the folder stream."""
+    parts = _parts(plan)
+    return [
+        Unit(
+            name,
+            ((PIECES, group), *((SPLITS, part) for part in parts[group])),
+            {"group": group},
+            origin=(name.rpartition("/")[0], number),
+        )
+        for name, group, number in _numbered(plan)
+        if group.split("-")[1] != TRAIN
     ]
 
 
@@ -65,8 +81,5 @@ def _parts(plan: Plan) -> dict[str, list[str]]:
     return found
 
 
-def _with_tokens(plan: Plan, source: str, split: str) -> list[str]:
-    entries = plan.entries(SPLITS).items()
-    return [
-        name for name, entry in entries if name.split("-")[0] == source and entry.counts.get(f"tokens|split={split}")
-    ]
+def _with_tokens(plan: Plan, domain: str, split: str) -> list[str]:
+    return [name for name, entry in plan.entries(SPLITS).items() if entry.counts.get(f"tokens|stream={domain}/{split}")]
