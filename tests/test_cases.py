@@ -501,7 +501,10 @@ ONE_VALUE = {
         for field in ("kinds", "sources", "languages", "min", "max", "skip")
     },
     "mix.stages[0].temperature": "given weights have none; that of proportional ones stands in test_mix.py",
-    **{f"pack.domains[0].{field}": "there is none; changed below" for field in ("name", "sources", "kinds", "languages")},
+    **{
+        f"pack.domains[0].{field}": "there is none; changed below"
+        for field in ("name", "sources", "kinds", "languages")
+    },
     "dedup.permutations": "only 128 is allowed",
     "mix.stages[0].start": "the first stage starts at 0; that of a second one is changed below",
 }
