@@ -1,12 +1,9 @@
 """A pin for other trainers, and the clean text for people.
 
 In: a verified pin; for documents, the artifacts that it was laid from. Out: files in a folder that was not there.
-Nothing is encoded or shuffled: a trainer of its own draws its own order.
+Nothing is encoded or shuffled: a trainer of its own draws its own order. The forms for trainers stand in
+flows.export_forms; beside them:
 
-megatron     <source>_<split>_shard_00000.bin and .idx, as Megatron's IndexedDataset reads them
-npy          <source>_<split>_shard_00000.{ids,starts,stops}.npy, and .loss.npy where some id is not learnt
-huggingface  <split>/<source>_shard_00000.parquet, a row a sequence: source, input_ids, labels (-100 where there is no
-             loss; the model shifts), as datasets.load_dataset("parquet", ...) reads them
 documents    <part>.jsonl or <part>.parquet, a row a kept document (with reasons: every document)
 """
 
@@ -18,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from flows.export_forms import FORMS
 from flows.scope import steps_until
 from tasks.artifacts.manifest import Manifest
 from tasks.artifacts.schedule import SPLIT_NAMES
@@ -33,9 +30,7 @@ from tasks.staged import Staged
 from tasks.survivors import spans
 from tasks.text.excision import excise
 
-IGNORED = -100
 COLUMNS = ["id", "text_sha", "source", "kind", "text", "url", "created", "metadata"]
-SEQUENCES = pa.schema([("source", pa.string()), ("input_ids", pa.list_(pa.int32())), ("labels", pa.list_(pa.int32()))])
 
 
 @dataclass(frozen=True)
@@ -88,38 +83,6 @@ def _shards(pin: Any) -> Iterator[tuple[str, str, Path, ShardReader]]:
         for split in SPLIT_NAMES:
             for path in pin.shards(source, split):
                 yield source, split, path, ShardReader(path.parent, path.name)
-
-
-def _megatron(folder: Path, source: str, split: str, path: Path, shard: ShardReader) -> int:
-    for suffix in (".bin", ".idx"):
-        shutil.copyfile(f"{path}{suffix}", folder / f"{source}_{split}_{path.name}{suffix}")
-    return len(shard)
-
-
-def _npy(folder: Path, source: str, split: str, path: Path, shard: ShardReader) -> int:
-    arrays = {"ids": shard.tokens, "starts": shard.starts, "stops": shard.stops, "loss": shard.loss}
-    for name, values in arrays.items():
-        if values is not None:
-            np.save(folder / f"{source}_{split}_{path.name}.{name}.npy", values)
-    return len(shard)
-
-
-def _huggingface(folder: Path, source: str, split: str, path: Path, shard: ShardReader) -> int:
-    (folder / split).mkdir(exist_ok=True)
-    with pq.ParquetWriter(folder / split / f"{source}_{path.name}.parquet", SEQUENCES, compression="zstd") as writer:
-        for first in range(0, len(shard), 1024):
-            bounds = zip(shard.starts[first : first + 1024].tolist(), shard.stops[first : first + 1024], strict=True)
-            spans_of = [slice(start, int(stop)) for start, stop in bounds]
-            ids = [shard.tokens[span].astype(np.int32) for span in spans_of]
-            labels = ids
-            if shard.loss is not None:
-                labels = [np.where(shard.loss[span], own, IGNORED) for span, own in zip(spans_of, ids, strict=True)]
-            rows = {"source": [source] * len(ids), "input_ids": ids, "labels": labels}
-            writer.write_table(pa.table(rows, schema=SEQUENCES))
-    return len(shard)
-
-
-FORMS = {"megatron": _megatron, "npy": _npy, "huggingface": _huggingface}
 
 
 def _documents(root: Path, fingerprint: str, folder: Path, kind: str, reasons: bool) -> Iterator[int]:

@@ -114,7 +114,11 @@ def refuse_moved_past(root: Path, mixture: Mapping[str, Any]) -> None:
 def _past(mix: Mapping[str, Any], number: int) -> list[Any]:
     """What decides the order below the start of stage `number` - 1, as it is written in params.yaml or mixture.json."""
     stages = [
-        {"start": 0 if at == 0 else None, "temperature": 1, **{key: value for key, value in stage.items() if key != "name"}}
+        {
+            "start": 0 if at == 0 else None,
+            "temperature": 1,
+            **{key: value for key, value in stage.items() if key != "name"},
+        }
         for at, stage in enumerate(mix.get("stages", ())[:number])
     ]
     for stage in stages:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,33 @@ def test_npy_and_parquet_have_ids_bounds_and_losses(root: Path) -> None:
     assert [row["input_ids"] for row in table] == [CHAT[0][:5], CHAT[0][4:]]
     assert [row["labels"] for row in table] == [[-100, -100, -100, 13, 14], [14, -100, 16, 17, 2]]
     assert {path.parent.name for path in (root / "hf").rglob("*.parquet")} == {"train", "test"}
+
+
+def test_datatrove_has_the_ids_and_where_documents_end(root: Path) -> None:
+    assert export(root, FINGERPRINT, "datatrove", root / "ds").rows == 1 + 1 + 2 + 2
+    assert np.fromfile(root / "ds/book_test_shard_00000.ds", "<u2").tolist() == [*BOOK[0], *BOOK[1]]
+    assert np.fromfile(root / "ds/book_test_shard_00000.ds.index", "<u8").tolist() == [4, 8]
+    assert np.fromfile(root / "ds/chat_train_shard_00000.ds.loss", "u1").tolist() == LEARNT
+    assert (root / "ds/chat_train_shard_00000.ds.metadata").read_text().splitlines()[:2] == ["gristmill|2", "9"]
+
+
+def test_mds_has_a_stream_of_each_source_with_the_shards_one_after_another(root: Path, monkeypatch) -> None:
+    monkeypatch.setattr("flows.export_forms.MDS_BYTES", 1)
+    export(root, FINGERPRINT, "mds", root / "mds")
+    index = json.loads((root / "mds/train/book/index.json").read_text())
+    assert [(shard["raw_data"]["basename"], shard["samples"]) for shard in index["shards"]] == [
+        ("shard.00000.mds", 1), ("shard.00001.mds", 1),
+    ]  # fmt: skip
+    content = (root / "mds/train/chat/shard.00000.mds").read_bytes()
+    number, first, second, end = np.frombuffer(content, "<u4", 4).tolist()
+    assert (number, end) == (2, len(content))
+    assert json.loads(content[16:first])["column_names"] == ["labels", "tokens"]
+    sizes = np.frombuffer(content[first : first + 8], "<u4").tolist()
+    assert sizes == [25, 25] and second == first + 8 + 50
+    labels, tokens = content[first + 8 : first + 33], content[first + 33 : second]
+    assert labels[:5] == tokens[:5] == bytes([6, 5, 0, 0, 0])
+    assert np.frombuffer(labels[5:], "<i4").tolist() == [-100, -100, -100, 13, 14]
+    assert np.frombuffer(tokens[5:], "<i4").tolist() == CHAT[0][:5]
 
 
 def test_what_cannot_be_exported_is_refused_and_leaves_nothing(root: Path) -> None:

@@ -1,0 +1,66 @@
+"""What another project's reader finds in an export, as JSON: tests/test_foreign.py runs it in those projects' place.
+
+`python foreign_reader.py READER PATH...`: the ids of every document or sequence, in order.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+
+def megatron(prefix: str) -> list[list[int]]:
+    from megatron.core.datasets.indexed_dataset import IndexedDataset
+
+    held = IndexedDataset(prefix, mmap=True)
+    return [held[at].tolist() for at in range(len(held))]
+
+
+def datatrove(path: str) -> dict[str, list[list[int]]]:
+    from datatrove.utils.dataset import DatatroveFileDataset
+
+    held = DatatroveFileDataset(path, seq_len=7, token_size=2, return_positions=True)
+    rows = [held[at] for at in range(len(held))]
+    return {name: [row[name].tolist() for row in rows] for name in ("input_ids", "positions")}
+
+
+def mds(folder: str) -> dict[str, list[list[int]]]:
+    without_torchvision()
+    from streaming import StreamingDataset
+
+    held = StreamingDataset(local=folder, shuffle=False, batch_size=1)
+    rows = [held[at] for at in range(len(held))]
+    return {name: [row[name].tolist() for row in rows] for name in ("tokens", "labels")}
+
+
+def without_torchvision() -> None:
+    """streaming imports its pictures' part with everything else, and PyPI's torchvision does not load beside every
+    torch: what it names there is made up, as no picture is read."""
+    names = ("torchvision", "torchvision.datasets", "torchvision.transforms", "torchvision.transforms.functional")
+    for name in names:
+        module = ModuleType(name)
+        module.__spec__ = ModuleSpec(name, None)
+        sys.modules[name] = module
+    vars(sys.modules["torchvision.datasets"]).update(VisionDataset=object, CIFAR10=object)
+    vars(sys.modules["torchvision.transforms.functional"]).update(to_tensor=None)
+
+
+def huggingface(folder: str) -> dict[str, list[list[int]]]:
+    from datasets import load_dataset
+
+    held = load_dataset("parquet", data_files=f"{folder}/*.parquet", split="train")
+    return {name: held[name][:] for name in ("input_ids", "labels")}
+
+
+READERS: dict[str, Callable[[str], object]] = {
+    "megatron": megatron,
+    "datatrove": datatrove,
+    "mds": mds,
+    "huggingface": huggingface,
+}
+
+if __name__ == "__main__":
+    print(json.dumps(READERS[sys.argv[1]](sys.argv[2])))
