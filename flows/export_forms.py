@@ -4,12 +4,11 @@ In: a shard of a pin. Out: files in the export's folder; every form gives back h
 
 megatron     <source>_<split>_shard_00000.bin and .idx, as Megatron's IndexedDataset reads them
 datatrove    <source>_<split>_shard_00000.ds (the ids), .ds.index (uint64: where each document ends), .ds.metadata and,
-             where some id is not learnt, .ds.loss, as DatatroveFileDataset reads them: in windows of its own, one behind
-             another
+             where some id is not learnt, .ds.loss, as DatatroveFileDataset reads them, in windows of its own
 npy          <source>_<split>_shard_00000.{ids,starts,stops}.npy, and .loss.npy where some id is not learnt
 huggingface  <split>/<source>_shard_00000.parquet, a row a sequence: source, input_ids, labels (-100 where there is no
              loss; the model shifts), as datasets.load_dataset("parquet", ...) reads them
-mds          <split>/<source>/index.json and shard.00000.mds, a stream of sequences: tokens and labels (as above), int32,
+mds          <split>/<source>/index.json and shard.00000.mds, a stream of sequences: tokens and labels, int32, (as above)
              as streaming.StreamingDataset reads them (MDS version 2)
 """
 
