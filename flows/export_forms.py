@@ -8,7 +8,7 @@ datatrove    <source>_<split>_shard_00000.ds (the ids), .ds.index (uint64: where
 npy          <source>_<split>_shard_00000.{ids,starts,stops}.npy, and .loss.npy where some id is not learnt
 huggingface  <split>/<source>_shard_00000.parquet, a row a sequence: source, input_ids, labels (-100 where there is no
              loss; the model shifts), as datasets.load_dataset("parquet", ...) reads them
-mds          <split>/<source>/index.json and shard.00000.mds, a stream of sequences: tokens and labels, int32, (as above)
+mds          <split>/<source>/index.json and shard.00000.mds, a stream of sequences: tokens, labels (as above), int32,
              as streaming.StreamingDataset reads them (MDS version 2)
 """
 
