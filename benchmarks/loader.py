@@ -68,7 +68,7 @@ def direct(pin: Pin, batch: int, *, documents: bool) -> Read:
     slot, position = np.empty((batch, LENGTH + 1), dataset.dtype), iter(range(0, 1 << 60, batch))
 
     def read() -> None:
-        np.copyto(slot, dataset.rows(next(position), batch).tokens)
+        dataset.rows(next(position), batch, slot)
 
     return read
 

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from training import kernels
 from training.dataset import Origin
 from training.masks import IGNORED, Labels, block_mask, create_combined_attention_mask, in_use, seen_as
 
@@ -80,6 +81,8 @@ class Batch:
         rows, width = self.input_ids.shape
         if self._begins is None:
             return torch.arange(width, device=self.device).expand(rows, width)
+        if self.device.type == "cpu":
+            return torch.from_numpy(kernels.positions(self._pieces[0], rows * width)).view(rows, width)
         spread = self._spread(self._pieces[0])
         return torch.sub(_places(rows * width, self.device), spread, out=spread).view(rows, width)
 

@@ -78,8 +78,6 @@ class PackedDataset:
         self._firsts = np.cumsum([0, *counts])
         self.sequences = sum(counts)
         self.shards = MappedShards([pair for of_source in shards for pair in of_source], self.dtype, self.width)
-        # Documents' arrays are several times as large, and beyond 128 KiB each costs page faults.
-        self._largest = LARGEST_BLOCK // 2 if isolate_documents else LARGEST_BLOCK
         self._ahead: tuple[int, int, Block] | None = None
         if vocab_size is not None and vocab_size < pin.schedule.vocab_size:
             self._check_ids(vocab_size)
@@ -103,19 +101,21 @@ class PackedDataset:
         else:
             asked = np.asarray(positions, np.int64)
             held = asked if self.order else asked[asked < self.sequences]
-            gathered = self._gathered(self.locate(held), 0, len(held))
-            tokens, lengths, begins, unlearnt = self._filled(gathered, len(asked))
+            out = np.empty((len(asked), self.width), self.dtype)
+            gathered = self.shards.gather(self.locate(held), 0, len(held), self._eos, out[: len(held)])
+            tokens, lengths, begins, unlearnt = self._filled(gathered, out)
         lengths = np.full(len(positions), self.width, np.int32) if lengths is None else lengths
         begins = np.empty(0, np.int64) if begins is None else begins
         unlearnt = np.empty(0, np.int64) if unlearnt is None else unlearnt
         return Rows(*map(torch.from_numpy, (tokens, lengths, begins, unlearnt)))
 
-    def rows(self, first: int, count: int) -> Gathered:
-        """The rows at positions [first, first + count); those beyond the end of a fixed split are empty."""
+    def rows(self, first: int, count: int, out: np.ndarray | None = None) -> Gathered:
+        """The rows at positions [first, first + count); those beyond the end of a fixed split are empty. They are
+        written into `out` [count, T1] where it is given: of the shards' dtype, or wider."""
+        out = np.empty((count, self.width), self.dtype) if out is None else out
         held = count if self.order else min(count, max(0, self.sequences - first))
         block, at = self.run(first, held)
-        gathered = self.shards.gather(block, at, at + held, self._eos)
-        return gathered if held == count else self._filled(gathered, count)
+        return self._filled(self.shards.gather(block, at, at + held, self._eos, out[:held]), out)
 
     def locate(self, positions: np.ndarray) -> Block:
         """Where the sequences at `positions` int64 [n] lie."""
@@ -130,7 +130,7 @@ class PackedDataset:
         begin, size, block = self._ahead or (0, 0, None)
         if block is None or not begin <= first <= first + count <= begin + len(block.ids):
             follows = block is not None and begin <= first <= begin + len(block.ids)
-            size = max(count, min(4 * size, self._largest) if follows else FIRST_BLOCK)
+            size = max(count, min(4 * size, LARGEST_BLOCK) if follows else FIRST_BLOCK)
             last = first + size if self.order else max(first, min(first + size, self.sequences))
             begin, block = first, self.locate(np.arange(first, last, dtype=np.int64))
             self._ahead = (begin, size, block)
@@ -152,20 +152,17 @@ class PackedDataset:
             found.append(Origin(position, *held))
         return found
 
-    def _gathered(self, block: Block, first: int, stop: int) -> Gathered:
-        return self.shards.gather(block, first, stop, self._eos)
-
-    def _filled(self, held: Gathered, count: int) -> Gathered:
-        """`held` with rows of no tokens behind it, up to `count`."""
-        missing = count - len(held.tokens)
+    def _filled(self, held: Gathered, out: np.ndarray) -> Gathered:
+        """`held`, which lies in the first rows of `out`, and rows of no tokens up to its last."""
+        count, missing = len(out), len(out) - len(held.tokens)
         if not missing:
             return held
-        tokens = np.pad(held.tokens, ((0, missing), (0, 0)), constant_values=self.pin.schedule.eos_id)
+        out[count - missing :] = self._eos
         lengths = np.full(count - missing, self.width, np.int32) if held.lengths is None else held.lengths
         begins = held.begins
         if begins is not None:
             begins = np.concatenate([begins, np.arange(count - missing, count) * self.width])
-        return Gathered(tokens, np.pad(lengths, (0, missing)), begins, held.unlearnt)
+        return Gathered(out, np.pad(lengths, (0, missing)), begins, held.unlearnt)
 
     def _numbers(self, positions: np.ndarray) -> np.ndarray:
         """Number of each position's sequence among all of the split."""

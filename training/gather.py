@@ -20,6 +20,7 @@ import numpy as np
 
 from tasks.artifacts.schedule import Shard
 from tasks.artifacts.shards import HEADER, ShardError, ShardIndex, array_place
+from training import kernels
 from training.borders import Spans, borders, count_upto
 from training.region import Region, span
 
@@ -34,7 +35,7 @@ class Block(NamedTuple):
 
     ids int64 [n]: number of a row's first id in the mapped range. lengths int32 [n]: its ids, at most T1. short: the
     rows below T1, ascending. begins int64 [m]: row * T1 + place of each row's start and of every document that begins
-    in it, ascending; of_row int64 [n + 1]: begins[of_row[i] : of_row[i + 1]] belong to row i. Both None if not asked.
+    in it, ascending; of_row, n + 1 numbers: begins[of_row[i] : of_row[i + 1]] belong to row i. Both None if not asked.
     loss int64 [n]: where a row's bytes of .loss begin in the mapped range, -1 in a shard without; None if none has any.
     """
 
@@ -42,7 +43,7 @@ class Block(NamedTuple):
     lengths: np.ndarray
     short: list[int]
     begins: Words | None
-    of_row: Words | None
+    of_row: list[int] | None
     loss: Words | None = None
 
 
@@ -70,11 +71,9 @@ class MappedShards:
         self._beyond = 8 * (width + 2)
         self._region = Region(sum(self._addresses(path, shard) for path, shard in paths))
         everything = self._region.bytes
-        # Strides of one byte: an int64 or a row of ids at any address, as .idx holds its int64 where they fall.
+        # Strides of one byte: an int64 at any address, as .idx holds its int64 where they fall.
         self._words = np.ndarray((max(0, len(everything) - 7),), "<i8", everything.data, strides=(1,))
-        item = dtype.itemsize
-        rows = max(0, len(everything) // item - width + 1)
-        self._rows = np.ndarray((rows, width), self.dtype, everything.data, strides=(item, item))
+        self._ids = everything[: len(everything) // dtype.itemsize * dtype.itemsize].view(self.dtype)
         # Bytes of a row's .loss at any address, as the shards that have such a file need them.
         beyond = max(0, len(everything) - width + 1)
         self._masks = np.ndarray((beyond, width), np.uint8, everything.data, strides=(1, 1))
@@ -104,9 +103,9 @@ class MappedShards:
             loss = np.where(self._loss[shards] < 0, -1, self._loss[shards] + start)
         return Block(first + start, lengths.astype(np.int32), short, begins, of_row, loss)
 
-    def gather(self, block: Block, first: int, stop: int, filler: int) -> Gathered:
-        """Rows [first, stop) of the block, `filler` beyond a row's length."""
-        tokens: np.ndarray = self._rows[block.ids[first:stop]]
+    def gather(self, block: Block, first: int, stop: int, filler: int, tokens: np.ndarray) -> Gathered:
+        """Rows [first, stop) of the block in `tokens` [stop - first, T1], `filler` beyond a row's length."""
+        kernels.gather(self._ids, block.ids[first:stop], tokens)
         short, begins = block.short, None
         if short:
             short = short[bisect_left(short, first) : bisect_left(short, stop)]
@@ -136,11 +135,15 @@ class MappedShards:
         first, past = count_upto(self._region.bytes, self._spans(np.array([shard, shard]), ends, ends)).tolist()
         return start, stop, range(first - 1, past)
 
-    def _begins(self, shards: Words, start: Words, lengths: Words) -> tuple[Words, Words]:
-        row, byte = borders(self._region.bytes, self._spans(shards, start, start + lengths), self.width)
+    def _begins(self, shards: Words, start: Words, lengths: Words) -> tuple[Words, list[int]]:
+        spans = self._spans(shards, start, start + lengths)
+        if kernels.COMPILED:
+            found, of_row = kernels.borders(self._words, np.stack(spans), self.width, self.dtype.itemsize)
+            return found, of_row.tolist()
+        row, byte = borders(self._region.bytes, spans, self.width)
         at = np.maximum(byte // self.dtype.itemsize - start[row], 0)
         of_row = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(start)))])
-        return row * self.width + at, of_row
+        return row * self.width + at, of_row.tolist()
 
     def _spans(self, shards: Words, start: Words, stop: Words) -> Spans:
         _, _, _, pointers, documents, tokens = self._places[:, shards]

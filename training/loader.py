@@ -212,7 +212,7 @@ class DirectLoader(Loader):
         while True:
             while len(under_way) < len(self._ring) and (last is None or following < last):
                 slot = self._ring[turn % len(self._ring)]
-                slot.fill(self.dataset.rows(following + own.start, len(own)))
+                slot.batch = self.dataset.rows(following + own.start, len(own), slot.room())
                 slot.send(self._side)
                 following, turn = following + self.batch_size, turn + 1
                 under_way.append((slot, following))

@@ -1,8 +1,8 @@
 """One buffer of the loader's ring: filled on the host, copied on a side stream, widened on the device.
 
-In: a gathered batch. Out: its tokens on the device, int64. Two events order writer and reader: the host rewrites a
-slot only after its copy has ended, and a copy overwrites the device's side only after its last reader. On a CPU there
-is neither copy nor event: tokens are widened where they are.
+In: room for a batch, which is gathered into it. Out: its tokens on the device, int64. Two events order writer and
+reader: the host rewrites a slot only after its copy has ended, and a copy overwrites the device's side only after its
+last reader. On a CPU there is neither copy nor event: tokens are widened as they are gathered.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Slot:
     """Room for tokens [rows, width] of the shards' dtype. Warns, and goes on without, where memory cannot be pinned."""
 
     def __init__(self, rows: int, width: int, dtype: np.dtype, device: torch.device) -> None:
-        self._on_gpu = device.type == "cuda"
+        self._on_gpu, self._shape, self._dtype = device.type == "cuda", (rows, width), dtype
         self.batch = Gathered(np.empty((0, width), dtype), None, None)
         if self._on_gpu:
             # torch computes little with uint16, so int16 carries the bits to the device, where they are widened.
@@ -29,12 +29,13 @@ class Slot:
             self._device = torch.empty_like(self._host, device=device, pin_memory=False)
             self._copied, self._taken = torch.cuda.Event(), torch.cuda.Event()  # type: ignore[no-untyped-call]
 
-    def fill(self, batch: Gathered) -> None:
-        """Hold `batch`, once the copy of the one before it has ended."""
-        self.batch = batch
-        if self._on_gpu:
-            self._copied.synchronize()
-            np.copyto(self._host.numpy().view(batch.tokens.dtype), batch.tokens)
+    def room(self) -> np.ndarray:
+        """Where to gather the next batch, [rows, width]: pinned memory, free once the copy of the one before has ended;
+        on a CPU a new array of int64."""
+        if not self._on_gpu:
+            return np.empty(self._shape, np.int64)
+        self._copied.synchronize()
+        return self._host.numpy().view(self._dtype)
 
     def send(self, side: torch.cuda.Stream | None) -> None:
         """Start the copy to the device on stream `side`."""
@@ -48,7 +49,7 @@ class Slot:
     def take(self) -> Tensor:
         """Tokens int64 [rows, width] on the current stream, the caller's own; the slot may be filled again."""
         if not self._on_gpu:
-            return torch.from_numpy(self.batch.tokens.astype(np.int64))
+            return torch.from_numpy(self.batch.tokens)
         here = torch.cuda.current_stream(self._device.device)
         here.wait_event(self._copied)
         tokens = widened(self._device)
