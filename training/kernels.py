@@ -73,7 +73,7 @@ def _positions(begins: Array, out: Array) -> None:
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _guesses(words: Array, spans: Array, guesses: Array) -> None:
-    """guesses [n]: a document near the one that each row begins in. By the mean size, three times: where sizes vary, the
+    """guesses [n]: a document near the one that each row begins in. By the mean size, thrice: where sizes vary, the
     first guess is off as a random walk is, the next by the root of that. All rows at once, so that they wait for memory
     together."""
     for turn in range(3):
