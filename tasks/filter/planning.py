@@ -8,11 +8,26 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from tasks.errors import SourceError
+from tasks.errors import ParamsError, SourceError
 from tasks.filter.own import Spelled
 from tasks.step import Folder, Plan, Unit, each_part
+from tasks.text.segmentation import PACKAGES, library_version
 
 OWN = "filter/own"
+
+
+def plan_measured(plan: Plan, folder: Folder) -> list[Unit]:
+    """A unit for each part, with the versions of the libraries that tell words, if any are asked for."""
+    libraries = sorted(set(plan.params.segmentation.values()))
+    try:
+        versions = {library: library_version(library) for library in libraries}
+    except ModuleNotFoundError as error:
+        raise ParamsError(
+            f"filter.segmentation asks for {error.name}, which is not installed",
+            f"pip install {PACKAGES.get(error.name or '', 'gristmill[segmentation]')}, or take it out",
+        ) from None
+    spec = {"segmentation": versions} if versions else {}
+    return [replace(unit, spec=spec) for unit in each_part(plan, folder)]
 
 
 def plan_own(plan: Plan, folder: Folder) -> list[Unit]:

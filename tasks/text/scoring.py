@@ -98,7 +98,7 @@ def _add(hidden: Array, rows: Array, found_N: Array) -> Any:
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _look_at(span: Array, arrays: Any, scratch: Array, phrases: Array, found_N: Array, hidden: Array) -> Any:
-    """Add the rows of a text's words, parts of words and phrases, noted in found_N some thousand at a time; their number."""
+    """Add the rows of a text's words, parts of words and phrases, some thousand at a time; returns their number."""
     spelled, starts, table, sizes, _, rows = arrays
     every, noted, words, at, stop = 0, 0, 0, 0, len(span)
     while at <= stop:
