@@ -20,7 +20,7 @@ from tasks.text.marks import count_marks
 from tasks.text.repetition import count_repetition
 from tasks.text.segmentation import join_words
 from tasks.text.stopwords import count_stop_words
-from tasks.text.words import one_array, split_words, text_buffers
+from tasks.text.words import one_array, split_words, text_buffers, word_room
 
 SLICE_BYTES = 1 << 19
 """Texts are taken in slices of about as many bytes: their words then stay in the caches of the processor."""
@@ -74,9 +74,10 @@ def measure_texts(
     (tasks.text.segmentation); in scripts without spaces a character is a word else.
     """
     column = one_array(texts)
+    slices, sizes_D = list(_slices(column)), text_buffers(column)[0]
+    room = word_room(max(int(sizes_D[at + rows] - sizes_D[at]) for at, rows in slices), max(rows for _, rows in slices))
     parts = [
-        _counts(column.slice(start, rows), languages.slice(start, rows), segmentation or {})
-        for start, rows in _slices(column)
+        _counts(column.slice(at, rows), languages.slice(at, rows), room, segmentation or {}) for at, rows in slices
     ]
     counts = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     found = {name: counts[name] for name in COUNTS}
@@ -96,10 +97,12 @@ def _slices(column: pa.LargeStringArray) -> Iterator[tuple[int, int]]:
         start = stop
 
 
-def _counts(column: pa.LargeStringArray, languages: pa.Array, segmentation: Mapping[str, str]) -> dict[str, np.ndarray]:
+def _counts(
+    column: pa.LargeStringArray, languages: pa.Array, room: tuple[np.ndarray, ...], segmentation: Mapping[str, str]
+) -> dict[str, np.ndarray]:
     """Every count, int64 [D], of which the signals are made."""
     offsets_D1, data = text_buffers(column)
-    words = split_words(column)
+    words = split_words(column, room)
     if segmentation:
         words = join_words(words, offsets_D1, data, languages, segmentation)
     words_D = np.diff(words.offsets_D1)
