@@ -47,7 +47,7 @@ class FilterParams(StepParams):
 
     language_characters: int = shapes(ge=4)
     language_letters_min: int = shapes(ge=0)
-    segmentation: dict[str, Literal["icu", "rjieba"]] = shapes({})
+    segmentation: dict[str, Literal["icu", "rjieba"]] = shapes()
     signals: tuple[OwnSignal, ...] = shapes()
     metadata: tuple[MetadataField, ...] = shapes()
     rules: tuple[Rule, ...] = shapes()
