@@ -183,7 +183,7 @@ CASES = {
     ("code-1", "symbols", "code"): [(visible("%"), (74, 75, 76), "..d")],
     ("code-1", "replaced", "code"): [(replaced, (0, 1, 2), "..d")],
 }  # fmt: skip
-"""(set, rule, kind) -> (what builds text and value; one below, at and above; what becomes of each: keep, d drop, c cut)."""
+"""(set, rule, kind) -> (what builds text and value; steps below, at and above; fates: . kept, d dropped, c cut)."""
 
 GIVEN = {("basic-1", "unclear_language")}
 """The model's score cannot be built by hand: its limits are held in test_filter_sets.py."""

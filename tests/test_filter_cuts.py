@@ -102,6 +102,7 @@ EMAILS = [
     ("mailto:a@b.co?subject=x", "a@b.co"),
     ("http://user:pass@host.example.com/path", None),
     ("https://user@host.example.com", None),
+    ("//u:p@example.com/path", None),
     ("https://host.example.com/list/a@b.co/thread", "a@b.co"),
     ("see https://host.example.com then a@b.co", "a@b.co"),
     ("git@github.com:owner/name.git", None),

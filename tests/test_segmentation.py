@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from test_filter import params
+from test_filter import params, run
 
 from tasks.errors import ParamsError
 from tasks.filter.planning import plan_measured
@@ -192,3 +192,11 @@ def test_a_language_that_a_library_does_not_know_is_refused(chosen, said):
 def test_the_order_of_languages_does_not_matter():
     one, other = ({"zh": "rjieba", "ja": "icu"}, {"ja": "icu", "zh": "rjieba"})
     assert json.dumps(params(segmentation=one).segmentation) == json.dumps(params(segmentation=other).segmentation)
+
+
+@needs("rjieba")
+def test_a_text_of_laughter_is_dropped_with_a_librarys_words_too():
+    text = "哈" * 80 + "这是一篇关于磨坊的文章，讲述了它的故事。"
+    chosen = params({"set": "gopher-1", "leave_out": ["words"]}, segmentation={"zh": "rjieba"})
+    (row,) = run([text], ["web"], chosen)[1].files[".parquet"].to_pylist()
+    assert (row["verdict"], row["rule"]) == ("drop", "gopher.top_2gram") and row["value"] > 0.7

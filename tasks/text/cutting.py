@@ -44,7 +44,7 @@ MASKS = {
     ),
 }
 """Kinds of personal data, and what is taken for them."""
-_USERINFO = re.compile(r"""://[^/\s"'<>?#]*$""")
+_USERINFO = re.compile(r"""//[^/\s"'<>?#]*$""")
 _NUMBERED = re.compile(
     r"(?:sections?|§|paragraph|chapter|clause|appendix|version|release|kernel|build|v)[\s.#:-]*$", re.I
 )
