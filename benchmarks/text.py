@@ -117,7 +117,14 @@ def _thresholds() -> None:
         columns[field.name] = drawn if field.type == pa.int64() else drawn / 2999
     columns["language"] = np.array(["en", "de", "zh", "fr"])[chance.integers(0, 4, ROWS)]
     rules = [{"set": name} for name in ("gopher-1", "c4-1", "fineweb-1")]
-    section = {"language_characters": 300, "language_letters_min": 20, "signals": [], "metadata": [], "mask": {}}
+    section = {
+        "language_characters": 300,
+        "language_letters_min": 20,
+        "segmentation": {},
+        "signals": [],
+        "metadata": [],
+        "mask": {},
+    }
     params = FilterParams.model_validate_json(json.dumps({**section, "rules": rules}))
     with tempfile.TemporaryDirectory() as folder:
         signals, kinds = Path(folder) / "signals.parquet", Path(folder) / "kinds.parquet"

@@ -9,7 +9,7 @@ data/sources.json, canonical (sorted keys), no path of this machine, no clock:
                 with "how": {option: value} where fields, encoding or records are set
     sets        name -> {"fields", "answers", "passages": as params.yaml names them, "files": ...}: the evaluation sets
     tokenizers  name -> {"files": ...}: the tokenizer that tokenize names; no files where it is not there yet
-    signals     module -> {"files": ...}: the Python files that filter.signals names; no files where one is not there
+    signals     module, or path of a model -> {"files": ...}: what filter.signals names; no files where one is not there
     skipped     source -> {suffix: number of files of no known format}
     versions    distribution -> version of each library that shapes bytes
 
@@ -213,10 +213,12 @@ def _tokenizer(project: Project, recipe: Mapping[str, Any], digests: Digests) ->
 
 
 def _signals(project: Project, recipe: Mapping[str, Any], digests: Digests) -> dict[str, Any]:
-    spelled = (recipe.get("filter") or {}).get("signals") or []
-    modules = sorted({item.partition(":")[0] for item in spelled if isinstance(item, str)})
+    spelled = [item.split(":") for item in (recipe.get("filter") or {}).get("signals") or [] if isinstance(item, str)]
     root = project.root.resolve()
-    return {name: {"files": digests.of_files(root, _module(root, name), f"signals of {name}")} for name in modules}
+    models = {parts[1] for parts in spelled if len(parts) > 2}
+    files = {name: [name] if (root / name).is_file() else [] for name in models}
+    files |= {parts[0]: _module(root, parts[0]) for parts in spelled if len(parts) == 2}
+    return {name: {"files": digests.of_files(root, files[name], f"signals of {name}")} for name in sorted(files)}
 
 
 def _module(root: Path, name: str) -> list[str]:

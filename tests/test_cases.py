@@ -423,6 +423,7 @@ SHAPING = {
     "normalize.combining_marks_max": 29,
     "filter.language_characters": 299,
     "filter.language_letters_min": 19,
+    "filter.segmentation": {"zh": "rjieba"},
     "filter.signals": ["my_rules:score"],
     "filter.metadata": ["stars"],
     "filter.mask": {"email": "<email>"},

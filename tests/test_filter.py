@@ -31,7 +31,14 @@ def shipped():
     return FilterParams.model_validate_json(json.dumps(section))
 
 
-PLAIN = {"language_characters": 300, "language_letters_min": 0, "signals": [], "metadata": [], "mask": {}}
+PLAIN = {
+    "language_characters": 1000,
+    "language_letters_min": 0,
+    "segmentation": {},
+    "signals": [],
+    "metadata": [],
+    "mask": {},
+}
 
 
 def params(*rules, **others):
@@ -260,7 +267,7 @@ def test_two_rules_of_one_name_are_refused():
 
 
 def test_there_are_no_defaults():
-    with pytest.raises(ValidationError, match="6 validation errors"):
+    with pytest.raises(ValidationError, match="7 validation errors"):
         FilterParams.model_validate_json("{}")
 
 

@@ -99,11 +99,39 @@ EMAILS = [
     ("no@domain", None),
     ("@handle and a @ b.com", None),
     ("é a@b.co。", "a@b.co"),
+    ("mailto:a@b.co?subject=x", "a@b.co"),
+    ("http://user:pass@host.example.com/path", None),
+    ("https://user@host.example.com", None),
+    ("//u:p@example.com/path", None),
+    ("https://host.example.com/list/a@b.co/thread", "a@b.co"),
+    ("see https://host.example.com then a@b.co", "a@b.co"),
+    ("git@github.com:owner/name.git", None),
+    ("@decorator.name", None),
+    ("a@b", None),
+    ("icon@2x.png", "icon@2x.png"),  # a file's name that looks like an address
 ]
 ADDRESSES = [
     ("at 192.168.0.1.", "192.168.0.1"),
     ("255.255.255.255", "255.255.255.255"),
     ("256.1.1.1", None),
+    ("version 1.2.3.4 of it", None),
+    ('__version__ = "1.2.3.4"', None),
+    ("see section 19.6.1.1 there", None),
+    ("rfc7231#section-7.1.1.1", None),
+    ("Chrome/120.0.6099.129 Safari", None),
+    ("v4.0.30.100", None),
+    ("version: 4.0.30.100", None),
+    ("8.1.2.29 Pipelining", None),
+    ("8.1.2.30", "8.1.2.30"),
+    ("10.0.0.0/8", None),
+    ("http://203.0.113.9:8080/x", "203.0.113.9"),
+    ('"192.168.0.1"', "192.168.0.1"),
+    ("0x1.2.3.4", None),
+    ("2024.12.31.255", None),
+    ("[2001:db8::ff00:42:8329]:443", "2001:db8::ff00:42:8329"),
+    ("00:1b:63:84:45:e6", None),
+    ("std::add::face", None),
+    ("2024-01-01T12:30:45", None),
     ("1.2.3.4.5", None),
     ("version 1.2.3", None),
     ("2001:db8:0:0:8:800:200c:417a end", "2001:db8:0:0:8:800:200c:417a"),
@@ -116,8 +144,25 @@ PHONES = [
     ("(415) 555-2671", "(415) 555-2671"),
     ("415-555-2671", "415-555-2671"),
     ("1-415-555-2671", "1-415-555-2671"),
-    ("+1234567", "+1234567"),
-    ("+123456", None),
+    ("+123456789", "+123456789"),
+    ("+12345678", None),
+    ("+1234567890123456", None),
+    ("+02014101000", None),
+    ("(+86) 138 1234 5678", "+86) 138 1234 5678"),
+    ("+86 138 1234 5678", "+86 138 1234 5678"),
+    ("tel:+4930123456", "+4930123456"),
+    ("415.555.2671", "415.555.2671"),
+    ("115-555-2671", None),
+    ("415-155-2671", None),
+    ("100 200 3000", None),
+    ("978-0-306-40615-7", None),
+    ("ISBN 0-306-40615-2", None),
+    ("$1,234,567.8900", None),
+    ("2024-01-02 03:04:05", None),
+    ("x = a+1234567890", None),
+    ("3.14159265358979", None),
+    ("415-555-26711", None),
+    ("0415-555-2671", None),
     ("4155552671", None),
     ("2001-02-03", None),
     ("1234.5678", None),
@@ -135,7 +180,7 @@ def test_what_is_taken_for_personal_data(kind, text, found):
 
 
 def test_masks_put_a_word_in_place_and_are_counted_by_kind():
-    texts = ["Mail é@x a@b.co or c@d.co at 10.0.0.1 now.", "ab", "Nothing to mask here."]
+    texts = ["Mail é@x a@b.co or c@d.co at 10.0.0.77 now.", "ab", "Nothing to mask here."]
     chosen = params(SHORT, mask={"email": "<email>", "ip": "<ip>"})
     cuts, counts = cuts_of(texts, ["chat", "web", "code"], chosen)
     assert left(texts[0], cuts) == "Mail é@x <email> or <email> at <ip> now."
@@ -150,7 +195,14 @@ def test_nothing_is_read_where_nothing_is_cut_or_masked():
 
 
 def test_an_unknown_mask_is_refused():
-    section = {"language_characters": 1, "language_letters_min": 0, "signals": [], "metadata": [], "rules": []}
+    section = {
+        "language_characters": 1,
+        "language_letters_min": 0,
+        "segmentation": {},
+        "signals": [],
+        "metadata": [],
+        "rules": [],
+    }
     with pytest.raises(ValueError, match="'email', 'ip' or 'phone'"):
         FilterParams.model_validate_json(json.dumps({**section, "mask": {"name": "x"}}))
 

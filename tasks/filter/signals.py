@@ -22,8 +22,8 @@ SCHEMA = SIGNALS
 
 
 def make(reads: Reads, params: FilterParams) -> Made:
-    """Measure one part; reads one part's text at a time, params.language_characters."""
+    """Measure one part; reads one part's text at a time, params.language_characters, params.segmentation."""
     texts = reads.table("normalize/text", ["text"])["text"]
     codes, scores = detect_languages(texts, params.language_characters)
-    table = pa.table({**measure_texts(texts, codes), "language": codes, "language_score": scores})
+    table = pa.table({**measure_texts(texts, codes, params.segmentation), "language": codes, "language_score": scores})
     return Made({".parquet": table.select(SIGNALS.names)}, {"documents_in": table.num_rows})

@@ -5,10 +5,13 @@ In: one text. Out: spans of its UTF-8. It decides nothing and takes nothing out 
 A line means what it means to the signals (tasks.text.lines, marks). A line that goes takes its line feed with it, the
 text's last line the one before it. Where whole paragraphs go, one blank line is left, at the text's ends none.
 
-*e-mail*: the common form, local part of letters, digits and . _ % + -, a domain with a dot (as dolma and DataTrove).
+*e-mail*: the common form, local part of letters, digits and . _ % + -, a domain with a dot (as dolma and DataTrove);
+not the name and password of a URL, nor git@.
 *ip*: four numbers from 0 to 255 between dots, no digit or further dotted number beside them; and IPv6 with at least
-three groups. *phone*: + and 7 to 15 digits (E.164), or 10 digits grouped as in North America, with spaces, dots, dashes
-or brackets between, at most one or two in a row, and no letter or digit beside them.
+three groups. Four numbers below 30, or behind a word such as section or version, are taken for the number of one: of
+public addresses 1 in 5,000 looks so.
+*phone*: + and 9 to 15 digits that begin with no 0 (E.164), or 10 digits grouped as in North America (area and exchange
+begin with 2 to 9), with spaces, dots, dashes or brackets between, one or two in a row, no letter or digit beside them.
 """
 
 from __future__ import annotations
@@ -28,17 +31,25 @@ Span = tuple[int, int]
 _BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _GROUP = r"[0-9A-Fa-f]{1,4}"
 MASKS = {
-    "email": re.compile(r"(?<![\w.+%-])[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w@-])"),
+    "email": re.compile(
+        r"(?<![\w.+%-])(?!git@)[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w@-])"
+    ),
     "ip": re.compile(
-        rf"(?<![\w.:])(?:(?:{_BYTE}\.){{3}}{_BYTE}|(?:{_GROUP}:){{7}}{_GROUP}|(?:{_GROUP}:){{2,6}}(?::{_GROUP}){{1,5}})"
-        r"(?![\w:]|\.\d)"
+        rf"(?<![\w.:])(?:(?:{_BYTE}\.){{3}}{_BYTE}(?!\w|\.\d)"
+        rf"|(?:(?:{_GROUP}:){{7}}{_GROUP}|(?:{_GROUP}:){{2,6}}(?::{_GROUP}){{1,5}})(?![\w:]|\.\d))"
     ),
     "phone": re.compile(
-        r"(?<![\w+.-])(?:\+\d(?:[ .()/-]{0,2}\d){6,14}|(?:1[ .-])?(?:\(\d{3}\) ?|\d{3}[ .-])\d{3}[ .-]\d{4})"
-        r"(?![\w-]|\.\d)"
+        r"(?<![\w+.-])(?:\+[1-9](?:[ .()/-]{0,2}\d){8,14}"
+        r"|(?:1[ .-])?(?:\([2-9]\d\d\) ?|[2-9]\d\d[ .-])[2-9]\d\d[ .-]\d{4})(?![\w-]|\.\d)"
     ),
 }
 """Kinds of personal data, and what is taken for them."""
+_USERINFO = re.compile(r"""//[^/\s"'<>?#]*$""")
+_NUMBERED = re.compile(
+    r"(?:sections?|§|paragraph|chapter|clause|appendix|version|release|kernel|build|v)[\s.#:-]*$", re.I
+)
+_BEFORE = 80
+_SMALL = 30
 
 
 def lines_of(text: str, signal: str) -> list[Span]:
@@ -53,10 +64,20 @@ def masked(text: str, kind: str) -> list[Span]:
     """Spans of what is taken for personal data of a kind, in order."""
     if kind == "email" and "@" not in text:
         return []
-    found = [match.span() for match in MASKS[kind].finditer(text)]
+    found = [match.span() for match in MASKS[kind].finditer(text) if _is_meant(match, kind)]
     if not found or text.isascii():
         return found
     return [(len(text[:start].encode()), len(text[:stop].encode())) for start, stop in found]
+
+
+def _is_meant(match: re.Match[str], kind: str) -> bool:
+    """Whether what stands before it, or its own numbers, do not say that it is something else."""
+    before = match.string[max(0, match.start() - _BEFORE) : match.start()]
+    if kind == "email":
+        return _USERINFO.search(before) is None
+    if kind == "phone" or ":" in match[0]:
+        return True
+    return _NUMBERED.search(before) is None and any(int(number) >= _SMALL for number in match[0].split("."))
 
 
 def _marked(lines: list[bytes], signal: str) -> np.ndarray:

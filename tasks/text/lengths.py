@@ -46,42 +46,66 @@ def _measure(
     counts_2D: Array,
 ) -> None:
     for text in range(len(offsets_D1) - 1):
-        begin, end, longest, lettered = offsets_D1[text], 0, 0, 0
-        for word in range(word_offsets_D1[text], word_offsets_D1[text + 1]):
-            start, stop, found = begin + starts_W[word], begin + stops_W[word], False
-            characters = stop - start
-            if not ascii_D[text]:
-                characters = _characters(data[start:stop])
-            at = start
-            while at < stop and not found:
-                code, size = _decode(data, at)
-                found = (bits[code] & letter) != 0
-                at += size
-            lettered += found
-            longest = max(longest, characters)
-            end += characters
-            ends_W[word] = end
-        counts_2D[0, text], counts_2D[1, text] = longest, lettered
+        span = data[offsets_D1[text] : offsets_D1[text + 1]]
+        first, last = word_offsets_D1[text], word_offsets_D1[text + 1]
+        words = (starts_W[first:last], stops_W[first:last], ends_W[first:last])
+        if ascii_D[text]:
+            counts_2D[0, text], counts_2D[1, text] = _of_ascii(span, words, bits, letter)
+        else:
+            counts_2D[0, text], counts_2D[1, text] = _of_any(span, words, bits, letter)
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _characters(span: Array) -> int:
-    count = 0
-    for byte in span:
-        count += (byte & 0xC0) != 0x80
-    return count
+def _of_ascii(span: Array, words: Any, bits: Array, letter: int) -> tuple[Any, Any]:
+    starts_N, stops_N, ends_N = words
+    end, longest, lettered = np.int64(0), np.int64(0), np.int64(0)
+    for word in range(len(starts_N)):
+        size = stops_N[word] - starts_N[word]
+        end += size
+        longest = max(longest, size)
+        ends_N[word] = end
+        if bits[span[np.uint64(starts_N[word])]] & letter:
+            lettered += 1
+        else:
+            for at in range(starts_N[word] + 1, stops_N[word]):
+                if bits[span[at]] & letter:
+                    lettered += 1
+                    break
+    return longest, lettered
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _decode(data: Array, at: int) -> tuple[Any, int]:
-    """(code point, bytes) of the character at `at` of valid UTF-8."""
-    first = np.int64(data[at])
+def _of_any(span: Array, words: Any, bits: Array, letter: int) -> tuple[Any, Any]:
+    starts_N, stops_N, ends_N = words
+    end, longest, lettered = np.int64(0), np.int64(0), np.int64(0)
+    for word in range(len(starts_N)):
+        at, stop, before, found = np.uint64(starts_N[word]), np.uint64(stops_N[word]), end, False
+        while at < stop:
+            code, size = _decode(span, at)
+            found |= (bits[code] & letter) != 0
+            at += size
+            end += 1
+            if found:
+                break
+        while at < stop:
+            end += (span[at] & 0xC0) != 0x80
+            at += np.uint64(1)
+        lettered += found
+        longest = max(longest, end - before)
+        ends_N[word] = end
+    return longest, lettered
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _decode(data: Array, at: Any) -> tuple[Any, Any]:
+    """(code point, bytes) of the character at `at` of valid UTF-8; an unsigned place saves a test."""
+    first, one = np.int64(data[at]), np.uint64(1)
     if first < 0x80:
-        return first, 1
+        return first, one
+    second = np.int64(data[at + one]) & 0x3F
     if first < 0xE0:
-        return (first & 0x1F) << 6 | (np.int64(data[at + 1]) & 0x3F), 2
+        return (first & 0x1F) << 6 | second, np.uint64(2)
+    third = np.int64(data[at + np.uint64(2)]) & 0x3F
     if first < 0xF0:
-        high = (first & 0x0F) << 12 | (np.int64(data[at + 1]) & 0x3F) << 6
-        return high | (np.int64(data[at + 2]) & 0x3F), 3
-    high = (first & 0x07) << 18 | (np.int64(data[at + 1]) & 0x3F) << 12
-    return high | (np.int64(data[at + 2]) & 0x3F) << 6 | (np.int64(data[at + 3]) & 0x3F), 4
+        return (first & 0x0F) << 12 | second << 6 | third, np.uint64(3)
+    return (first & 0x07) << 18 | second << 12 | third << 6 | (np.int64(data[at + np.uint64(3)]) & 0x3F), np.uint64(4)

@@ -147,16 +147,17 @@ def _look(data: Array, begin: int, at: int, stop: int, bits: Array, masks: Any, 
     elif byte == 46:
         if at == begin or data[at - 1] != 46:
             row[_ELLIPSES] += _dots(data, at, stop) // 3
-        _link(data, begin, at, stop, at - 3, bits, row)
+        if at > begin and data[at - 1] | 32 == 119:  # w
+            _link(data, begin, at, stop, at - 3, bits, row)
         _end_sentence(data, at + 1, stop, bits, masks, packed, row)
     elif byte == 33 or byte == 63:
         _end_sentence(data, at + 1, stop, bits, masks, packed, row)
     elif byte == 35:
         row[_HASHES] += 1
-    elif byte == 58:
+    elif byte == 58 and at + 2 < stop and data[at + 1] == 47:
         _link(data, begin, at, stop, at - 4, bits, row)
         _link(data, begin, at, stop, at - 5, bits, row)
-    else:
+    elif byte != 58:
         row[_BRACES] += 1
 
 

@@ -95,13 +95,15 @@ def _pairs(hashes_N: Array, keys_T: Array, firsts_T: Array, class_W: Array, coun
         gram = (hashes_N[at] * _STEP) + hashes_N[at + 1]
         gram = gram ^ (gram >> _HALF) | _ONE
         slot = (gram >> _ONE) & mask
-        while keys_T[slot] != _EMPTY and keys_T[slot] != gram:
+        key = keys_T[slot]
+        while (key != _EMPTY) & (key != gram):
             slot = (slot + _ONE) & mask
-        if keys_T[slot] == _EMPTY:
-            keys_T[slot], firsts_T[slot] = gram, at
-        first = firsts_T[slot]
-        class_W[at] = first
-        count_W[first] += 1
+            key = keys_T[slot]
+        keys_T[slot] = gram
+        first = at if key == _EMPTY else np.int64(firsts_T[slot])  # no branch: which it is cannot be foretold
+        firsts_T[slot] = first
+        class_W[np.uint64(at)] = first
+        count_W[np.uint64(first)] += 1
     return grams
 
 

@@ -63,9 +63,11 @@ Arrays = tuple[np.ndarray, ...]
 _ASSIGNED = ((0, 0x40000), (0xE0000, 0xE1000))  # no letter, digit, mark or space of Unicode lies elsewhere
 _LOWERS = 0x20000  # no code point from here on has a lower case
 _REPLACEMENT = 0xFFFD
-_DOTTED_I, _BLANK = 0x130, 0x20
+_DOTTED_I = 0x130
+_SYMBOLS, _WHITES = np.uint64(1), np.uint64(1 << 32)
 _BASIS, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 _MIX_1, _MIX_2, _SHIFT = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53), np.uint64(33)
+_ZERO, _ONE, _HALF, _LOW = np.uint64(0), np.uint64(1), np.uint64(32), np.uint64((1 << 32) - 1)
 
 
 class Words(NamedTuple):
@@ -85,27 +87,32 @@ class Words(NamedTuple):
     """int64: code points that are neither part of a word nor white space."""
     white_D: np.ndarray
     """int64: code points of white space (as `str.isspace`)."""
-    lines_D: np.ndarray
-    """int64: stretches between line feeds that hold something other than white space."""
 
 
-def split_words(texts: pa.Array | pa.ChunkedArray) -> Words:
+def split_words(texts: pa.Array | pa.ChunkedArray, room: Arrays | None = None) -> Words:
     """The words of each text; a null counts as an empty text.
+
+    room: `word_room` for as many bytes and texts, where one call follows another: fresh memory costs as much as a third
+    of the work. The words then lie in it, until the next call.
 
     Needs memory for 24 bytes a word; the room reserved for the longest case is touched only where words are.
     Raises ArrowInvalid or ArrowNotImplementedError where `texts` is not a column of strings.
     """
     offsets_D1, data = text_buffers(texts)
     texts_count = len(offsets_D1) - 1
-    # A word takes at least two bytes with its separator, three where it has none.
-    most = (int(offsets_D1[-1] - offsets_D1[0]) + texts_count) // 2
-    words_3W = (np.empty(most, np.uint64), np.empty(most, np.int64), np.empty(most, np.int64))
-    counts_5D = np.zeros((5, texts_count), np.int64)
-    words = _split(data, offsets_D1, character_tables(), words_3W, counts_5D)
-    words_D1 = np.concatenate((np.zeros(1, np.int64), counts_5D[0]))
+    words_3W = word_room(int(offsets_D1[-1] - offsets_D1[0]), texts_count) if room is None else room
+    counts_4D = np.zeros((4, texts_count), np.int64)
+    words = _split(data, offsets_D1, (*character_tables(), *_ascii_tables()), words_3W, counts_4D)
+    words_D1 = np.concatenate((np.zeros(1, np.int64), counts_4D[0]))
     hashes_W, starts_W, stops_W = (column[:words] for column in words_3W)
-    _, characters_D, symbols_D, white_D, lines_D = counts_5D
-    return Words(hashes_W, starts_W, stops_W, words_D1, characters_D, symbols_D, white_D, lines_D)
+    return Words(hashes_W, starts_W, stops_W, words_D1, *counts_4D[1:])
+
+
+def word_room(size: int, texts: int) -> Arrays:
+    """Memory for the words of so many bytes in so many texts: hashes, starts, stops."""
+    # A word takes at least two bytes with its separator, three where it has none.
+    most = (size + texts) // 2 + 1
+    return np.empty(most, np.uint64), np.empty(most, np.int64), np.empty(most, np.int64)
 
 
 def text_buffers(texts: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
@@ -211,66 +218,77 @@ def _finish(state: np.uint64) -> Any:
     return state ^ (state >> _SHIFT)
 
 
+@cache
+def _ascii_tables() -> tuple[np.ndarray, np.ndarray]:
+    """uint64 [128] each: the small letter of a letter or digit, else 0; what else a character counts as."""
+    classes, lowers = character_tables()
+    folds = np.where(classes[:128] == LETTER, lowers[:128], 0).astype(np.uint64)
+    return folds, np.where(classes[:128] == SYMBOL, _SYMBOLS, np.where(classes[:128] == WHITE, _WHITES, _ZERO))
+
+
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _fold_ascii(data: Array, at: int, stop: int, folds: Array, state: np.uint64) -> Any:
-    """(where the run of ASCII letters and digits from `at` on ends, state with them folded in): most of a text in Latin
-    script. Unsigned places save numba its test for negative ones."""
-    place, end = np.uint64(at), np.uint64(stop)
+def _of_ascii(data: Array, span: Any, tables: Arrays, words_3W: Arrays, opened: Any, words: Any) -> Any:
+    """(where the run of ASCII ends, what is open then, words, symbols and white space as they are packed).
+
+    span: its first byte, where it ends at most, where the text begins. opened: (whether a word is open, its first byte,
+    its state). No branch depends on a character: where words end cannot be foretold, and each wrong guess would cost as
+    much as three characters. So a word is written at each character and counted at its end.
+    """
+    (at, stop, begin), (_, _, folds, counted), (hashes_W, starts_W, stops_W) = span, tables, words_3W
+    place, end, count, packed = np.uint64(at), np.uint64(stop), np.uint64(words), _ZERO
+    inside, first, state = np.uint64(opened[0]), np.int64(opened[1]), opened[2]
     while place < end:
-        byte = folds[data[place]]
-        if byte == 0:
+        byte = data[place]
+        if byte >= 0x80:
             break
-        state = (state ^ np.uint64(byte)) * _PRIME
-        place += np.uint64(1)
-    return np.int64(place), state
+        fold, position = folds[byte], np.int64(place) - begin
+        letter = np.uint64(fold != _ZERO)
+        first = first if inside else position
+        hashes_W[count], starts_W[count], stops_W[count] = state, first, position
+        count += inside & (letter ^ _ONE)
+        kept = _ZERO - letter
+        state = (((state ^ fold) * _PRIME) & kept) | (_BASIS & ~kept)
+        packed += counted[byte]
+        inside = letter
+        place += _ONE
+    return np.int64(place), (inside, first, state), np.int64(count), packed
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _split(data: Array, offsets_D1: Array, tables: Arrays, words_3W: Arrays, counts_5D: Array) -> int:
-    """Fill hashes, starts and stops; per text words so far, characters, symbols, white space, lines. -> W."""
-    (classes, lowers), (hashes_W, starts_W, stops_W), words = tables, words_3W, 0
-    folds = np.zeros(256, np.uint8)
-    for byte in range(0x80):
-        folds[byte] = lowers[byte] if classes[byte] == LETTER else 0
+def _split(data: Array, offsets_D1: Array, tables: Arrays, words_3W: Arrays, counts_4D: Array) -> Any:
+    """Fill hashes, starts and stops; per text words so far, characters, symbols, white space. -> W."""
+    (classes, lowers, _, _), (hashes_W, starts_W, stops_W), words = tables, words_3W, np.int64(0)
     for text in range(len(offsets_D1) - 1):
-        begin, stop = offsets_D1[text], offsets_D1[text + 1]
-        at, continuations, symbols, white, lines = begin, 0, 0, 0, 0
-        state, open_word, blank = _BASIS, SYMBOL, 1  # open_word: LETTER or ALONE while a word is open
+        begin, stop, earlier = offsets_D1[text], offsets_D1[text + 1], words
+        at, continuations, packed = begin, 0, _ZERO
+        state, open_word = _BASIS, SYMBOL  # open_word: LETTER or ALONE while a word is open
         while at < stop:
-            start = at
-            if open_word != ALONE:
-                at, state = _fold_ascii(data, at, stop, folds, state)
-            if at > start and open_word == SYMBOL:
-                starts_W[words], open_word = start - begin, LETTER
-                lines, blank = lines + blank, 0
-            if at == stop:
-                break
-            if data[at] == _BLANK and open_word != ALONE:  # the commonest end of a word, for it alone
-                if open_word != SYMBOL:
-                    hashes_W[words], stops_W[words] = _finish(state), at - begin
+            if data[at] < 0x80:
+                if open_word == ALONE:
+                    hashes_W[words], stops_W[words] = state, at - begin
                     words, state, open_word = words + 1, _BASIS, SYMBOL
-                at, white = at + 1, white + 1
+                opened = (np.uint64(open_word != SYMBOL), starts_W[words], state)
+                at, opened, words, found = _of_ascii(data, (at, stop, begin), tables, words_3W, opened, words)
+                packed += found
+                open_word, starts_W[words], state = LETTER if opened[0] else SYMBOL, opened[1], opened[2]
                 continue
             code, size = _decode(data, at, stop)
             kind = classes[code]
             if open_word != SYMBOL and kind != MARK and (kind != LETTER or open_word == ALONE):
-                hashes_W[words], stops_W[words] = _finish(state), at - begin
+                hashes_W[words], stops_W[words] = state, at - begin
                 words, state, open_word = words + 1, _BASIS, SYMBOL
             if kind >= LETTER:
                 if open_word == SYMBOL:
                     starts_W[words], open_word = at - begin, ALONE if kind == ALONE else LETTER
                 state = _fold_lower(state, code, lowers)
+            packed += _SYMBOLS if kind == SYMBOL else _WHITES if kind == WHITE else _ZERO
             at += size
             continuations += size - 1
-            if kind != WHITE:
-                symbols += kind == SYMBOL
-                lines, blank = lines + blank, 0
-            else:
-                white += 1
-                blank = 1 if code == 10 else blank
         if open_word != SYMBOL:
-            hashes_W[words], stops_W[words] = _finish(state), stop - begin
+            hashes_W[words], stops_W[words] = state, stop - begin
             words += 1
-        counts_5D[0, text], counts_5D[1, text] = words, stop - begin - continuations
-        counts_5D[2, text], counts_5D[3, text], counts_5D[4, text] = symbols, white, lines
+        for word in range(earlier, words):
+            hashes_W[word] = _finish(hashes_W[word])
+        counts_4D[0, text], counts_4D[1, text] = words, stop - begin - continuations
+        counts_4D[2, text], counts_4D[3, text] = packed & _LOW, packed >> _HALF
     return words
