@@ -8,7 +8,7 @@ pieces never, only their letters. Training and cards are tasks.tokenizers' affai
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, Protocol
 
@@ -56,8 +56,9 @@ class Tokenizer(Protocol):
     def decode(self, ids: Array) -> str:
         """The text that `ids` stand for; control ids stand for none."""
 
-    def control_id(self, name: str) -> int:
-        """The id of the control piece of that name, which no text becomes; -1 where there is none."""
+    @property
+    def control(self) -> Mapping[str, int]:
+        """name -> id of the control pieces, which no text becomes."""
 
     def piece(self, number: int) -> str:
         """The piece of an id; raises TokenizerError for an id out of the vocabulary."""
@@ -122,9 +123,10 @@ class SentencePiece:
     def exact_on(self, text: str) -> bool:
         return self._mark is not None or SPACE_MARK not in text
 
-    def control_id(self, name: str) -> int:
-        number = int(self._processor.piece_to_id(name))
-        return number if self._processor.is_control(number) else -1
+    @cached_property
+    def control(self) -> dict[str, int]:
+        numbers = filter(self._processor.is_control, range(self.vocab_size))
+        return {str(self._processor.id_to_piece(number)): number for number in numbers}
 
     def piece(self, number: int) -> str:
         """The piece of an id; raises TokenizerError for an id out of the vocabulary."""

@@ -71,9 +71,6 @@ class _Foreign:
             self.control[roles[role]] if role in roles else -1 for role in ROLES
         )
 
-    def control_id(self, name: str) -> int:
-        return self.control.get(name, -1)
-
 
 class HuggingFace(_Foreign):
     """A tokenizer.json. The library encodes 2 to 3 MB a CPU second, by segments (tasks.byte_words) it is 20 to 50."""

@@ -121,7 +121,7 @@ def test_a_model_file_is_read_as_the_library_reads_it(small):
     model = read_model(small._model)
     assert model.kind == BPE
     assert [piece.text for piece in model.pieces] == [small.piece(number) for number in range(small.vocab_size)]
-    assert model.pieces[small.control_id("</s>")].kind == 3
+    assert model.pieces[small.control["</s>"]].kind == 3
     for damaged in (small._model[:-3], b"\x0b", b"\xff" * 20):
         with pytest.raises(ValueError, match="byte"):
             read_model(damaged)

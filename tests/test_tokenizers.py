@@ -251,8 +251,7 @@ def test_other_engines_give_the_ids_of_their_libraries(name, tmp_path):
         assert tokenizer.decode(np.array(ids, np.int32)) == text
         assert tokenizer.eos_id not in ids
         assert tokenizer.exact_on(text) != name.startswith("hf")  # which normalizes, to NFC
-    assert tokenizer.eos_id == tokenizer.control_id(ENDOFTEXT) < tokenizer.vocab_size
-    assert tokenizer.control_id("not there") == -1
+    assert tokenizer.eos_id == tokenizer.control[ENDOFTEXT] < tokenizer.vocab_size
     assert (tokenizer.bos_id, tokenizer.pad_id) == (-1, -1)
     assert tokenizer.decode(np.array([tokenizer.eos_id])) == ""
     with pytest.raises(TokenizerError, match="id 900000 is not in tokenizer own"):
