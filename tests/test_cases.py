@@ -459,6 +459,7 @@ SHAPING = {
     "decontaminate.policy": "report",
     "decontaminate.margin_characters": 100,
     "tokenize.tokenizer": "another",
+    "tokenize.bos": "document",
     "tokenize.min_characters": 51,
     "tokenize.chat.template": "llama3",
     "tokenize.chat.loss": "all",
@@ -499,6 +500,7 @@ ONE_VALUE = {
         for field in ("kinds", "sources", "languages", "min", "max", "skip")
     },
     "mix.stages[0].temperature": "given weights have none; that of proportional ones stands in test_mix.py",
+    "tokenize.train.model": "unigram wants threads: 1 as well; it stands in test_tokenizers.py",
     "dedup.permutations": "only 128 is allowed",
     "mix.stages[0].start": "the first stage starts at 0; that of a second one is changed below",
 }

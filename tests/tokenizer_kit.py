@@ -19,6 +19,7 @@ def texts(number: int = 200) -> list[str]:
 
 def recipe(**changes) -> Recipe:
     plain = {
+        "model": "bpe",
         "vocab_size": 500,
         "character_coverage": 1.0,
         "line_bytes_max": 4192,

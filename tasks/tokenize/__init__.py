@@ -15,7 +15,7 @@ from pydantic import model_validator
 
 from tasks.step import Artifact, Counts, Folder, Step, StepParams, names, runs, shapes
 from tasks.survivors import CUTS, VERDICTS
-from tasks.tokenize.planning import plan_tokenizer, plan_tokens
+from tasks.tokenize.planning import plan_report, plan_tokenizer, plan_tokens, plan_usage
 from tasks.tokenizer_training import Recipe
 
 
@@ -98,6 +98,19 @@ STEP = Step(
             shapes=("min_characters", "chat"),
             versions=("sentencepiece",),
             plan=plan_tokens,
+        ),
+        Folder(
+            "usage",
+            "tasks.tokenize.usage:make",
+            reads=("tokenize/tokens", "filter/signals", "normalize/text"),
+            plan=plan_usage,
+        ),
+        Folder(
+            "report",
+            "tasks.tokenize.report:make",
+            reads=("tokenize/usage",),
+            plan=plan_report,
+            place="{folder}",
         ),
         Folder(
             "tokenizer",

@@ -14,7 +14,7 @@ from typing import Any
 from tasks.encoder import Tokenizer
 from tasks.engines import ENGINES
 from tasks.errors import ParamsError, TokenizerError
-from tasks.step import Folder, Plan, Unit, each_part
+from tasks.step import Folder, Plan, Unit, each_part, the_whole
 from tasks.tokenize.chats import PLAIN, TEMPLATES
 from tasks.tokenize.tokenizer import facts
 from tasks.tokenizers import FOLDER, load
@@ -27,6 +27,21 @@ def plan_tokens(plan: Plan, folder: Folder) -> list[Unit]:
     spec = {"tokenizer": facts(tokenizer)} | _form(plan) | {"bos_each": _bos(plan, tokenizer) == "document"}
     files = {"tokenizer": str(home / ENGINES[spec["tokenizer"]["engine"]][0])}
     return [replace(unit, spec=spec, files=files) for unit in each_part(plan, folder)]
+
+
+def plan_usage(plan: Plan, folder: Folder) -> list[Unit]:
+    """A unit for each part; of the tokenizer only what the file of ids looks like."""
+    known = facts(load(plan.root / FOLDER / plan.params.tokenizer))
+    spec = {name: known[name] for name in ("vocab_size", "dtype")}
+    return [replace(unit, spec=spec) for unit in each_part(plan, folder)]
+
+
+def plan_report(plan: Plan, folder: Folder) -> list[Unit]:
+    """The single unit of report.json, which reads every part's usage and the tokenizer's pieces."""
+    home = plan.root / FOLDER / plan.params.tokenizer
+    spec = {"tokenizer": facts(load(home))}
+    files = {"tokenizer": str(home / ENGINES[spec["tokenizer"]["engine"]][0])}
+    return [replace(unit, spec=spec, files=files) for unit in the_whole(plan, folder)]
 
 
 def plan_tokenizer(plan: Plan, folder: Folder) -> list[Unit]:
