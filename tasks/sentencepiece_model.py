@@ -13,6 +13,7 @@ from typing import NamedTuple
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 UNIGRAM, BPE = 1, 2
 Value = int | bytes
+_FLOAT = struct.Struct("<f")
 
 
 class Piece(NamedTuple):
@@ -42,12 +43,22 @@ def read_model(model: bytes) -> Model:
 
 
 def _piece(data: bytes) -> Piece:
+    """As the trainers write it: text, score, and a kind where it is not NORMAL; else by its fields."""
+    end = 2 + data[1] if len(data) > 1 else 0
+    if end < 130 and data[:1] == b"\x0a" and data[end : end + 1] == b"\x15" and len(data) in (end + 5, end + 7):
+        (score,) = _FLOAT.unpack_from(data, end + 1)
+        if len(data) == end + 5 or data[end + 5] == 0x18:
+            return Piece(data[2:end].decode("utf-8", "replace"), score, data[-1] if len(data) > end + 5 else NORMAL)
+    return _by_fields(data)
+
+
+def _by_fields(data: bytes) -> Piece:
     text, score, kind = "", 0.0, NORMAL
     for number, value in _fields(data):
         if number == 1 and isinstance(value, bytes):
             text = value.decode("utf-8", "replace")
         elif number == 2 and isinstance(value, bytes):
-            (score,) = struct.unpack("<f", value)
+            (score,) = _FLOAT.unpack(value)
         elif number == 3 and isinstance(value, int):
             kind = value
     return Piece(text, score, kind)

@@ -96,12 +96,11 @@ def words_of(model: Model) -> Words | None:
 
 def _splits(ids: Mapping[str, int], size: int) -> Iterator[tuple[int, int, int]]:
     """(left, right, result) of every two symbols that a merge may join to a piece."""
+    single = {letter: size + ord(letter) for text in ids for letter in text}  # a character that is no piece
+    find = (single | dict(ids)).get
     for text, number in ids.items():
         for at in range(1, len(text)):
-            left, right = _symbol(text[:at], ids, size), _symbol(text[at:], ids, size)
-            if left >= 0 and right >= 0:
+            left = find(text[:at])
+            right = find(text[at:]) if left is not None else None
+            if left is not None and right is not None:
                 yield left, right, number
-
-
-def _symbol(text: str, ids: Mapping[str, int], size: int) -> int:
-    return ids.get(text, size + ord(text) if len(text) == 1 else -1)

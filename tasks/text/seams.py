@@ -10,7 +10,6 @@ WORD_SEAMS: where every known expression that cuts text into words ends a match 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise
 from typing import Any, Protocol
 
 import numba
@@ -36,16 +35,18 @@ class PairSeams:
 
     def __init__(self, pieces: Iterable[str]) -> None:
         """pieces: all that a merge can make, as they stand in text."""
-        pairs = {(ord(left), ord(right)) for piece in pieces for left, right in pairwise(piece)}
+        held = list(pieces)
+        points = np.frombuffer("".join(held).encode("utf-32-le"), np.uint32).astype(np.uint64)
+        ends = np.cumsum([len(piece) for piece in held], dtype=np.int64)
+        within = np.ones(len(points), bool)
+        within[ends[:-1]] = False  # the first character of a piece follows none
+        left, right = points[:-1][within[1:]], points[1:][within[1:]]
+        plain = (left < 128) & (right < 128)
         self._plain = np.zeros((128, 128), bool)
-        wide = []
-        for left, right in sorted(pairs):
-            if left < 128 and right < 128:
-                self._plain[left, right] = True
-            else:
-                wide.append(left << BITS | right)
+        self._plain[left[plain], right[plain]] = True
+        wide = np.unique(left[~plain] << np.uint64(BITS) | right[~plain])
         self._wide = np.zeros(1 << (2 * len(wide) + 1).bit_length(), np.uint64)
-        _fill(self._wide, np.array(wide, np.uint64))
+        _fill(self._wide, wide)
 
     def starts(self, data: Array, borders: Array) -> Array:
         marked = np.zeros(len(data) + 1, bool)

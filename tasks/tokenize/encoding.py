@@ -35,10 +35,8 @@ class Encoded(NamedTuple):
 
     def counted(self, flags: Ids) -> Ids:
         """How many of each row's ids have a flag, int64 [rows]."""
-        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(flags, dtype=np.int64)])
-        stops = np.cumsum(self.sizes)
-        found: Ids = before[stops] - before[stops - self.sizes]
-        return found
+        rows = np.searchsorted(np.cumsum(self.sizes), np.flatnonzero(flags), "right")
+        return np.bincount(rows, minlength=len(self.sizes))
 
 
 class Standing(NamedTuple):
