@@ -238,6 +238,13 @@ def adopt_tokenizer(asked: Asked, name: str, model: Path, roles: list[str], cont
     _tell_card(asked, make(asked.root, name, model, roles, control, pattern))
 
 
+def tokenizer_report(asked: Asked) -> None:
+    from flows.tokens_page import show_report, tokens_report
+
+    report = tokens_report(Project(asked.root))
+    return show.as_json(report) if asked.json else show_report(report)
+
+
 def _tell_card(asked: Asked, card: dict[str, Any]) -> None:
     if asked.json:
         return show.as_json(card)

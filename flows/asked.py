@@ -13,3 +13,7 @@ class Asked:
     root: Path = Path()
     json: bool = False
     debug: bool = False
+
+
+ASKED = Asked()
+EVERYWHERE = "-C DIR, --json and --debug go with every command."

@@ -15,7 +15,8 @@ from typing import Annotated
 import typer
 
 from flows import environment
-from flows.asked import Asked
+from flows.asked import ASKED, EVERYWHERE
+from flows.tokenizer_commands import tokenizer_app
 from tasks.errors import ParamsError
 
 FIRST, MORE = "First", "More"
@@ -25,7 +26,6 @@ CODES = (
     "28 no space or no right to write · 75 another build holds the lock · 130 interrupted"
 )
 INTERRUPTED = 130
-EVERYWHERE = "-C DIR, --json and --debug go with every command."
 
 app = typer.Typer(
     name="gristmill",
@@ -36,14 +36,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-tokenizer_app = typer.Typer(help="Make a tokenizer: an input of the corpus, made once.", no_args_is_help=True)
 app.add_typer(tokenizer_app, name="tokenizer", rich_help_panel=MORE)
 
 Pin = Annotated[str, typer.Argument(metavar="PIN", help="A release's name, or six or more digits of a fingerprint.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Processes; without it run.workers of params.yaml.")]
-
-
-ASKED = Asked()
 
 
 @app.callback()
@@ -212,32 +208,6 @@ def demo(
     from flows.demo import run
 
     run(ASKED, ASKED.root / directory)
-
-
-@tokenizer_app.command("train", epilog=EVERYWHERE)
-def tokenizer_train(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Its folder: tokenizers/NAME.")],
-) -> None:
-    """Train a SentencePiece BPE on the train split of what decontaminate kept."""
-    from flows import actions
-
-    actions.train_tokenizer(ASKED, name)
-
-
-@tokenizer_app.command("adopt", epilog=EVERYWHERE)
-def tokenizer_adopt(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Its folder: tokenizers/NAME.")],
-    model: Annotated[Path, typer.Argument(metavar="FILE", help="A SentencePiece .model, a .json or a .tiktoken.")],
-    role: Annotated[list[str] | None, typer.Option(help="Its control tokens, as eos=<|endoftext|>.")] = None,
-    control: Annotated[
-        list[str] | None, typer.Option(help="Of tiktoken: a control token and its id, as <s>=9.")
-    ] = None,
-    pattern: Annotated[str, typer.Option(help="Of tiktoken: the expression that cuts text into words.")] = "",
-) -> None:
-    """Take over a tokenizer made elsewhere; its ids are those of its own library."""
-    from flows import actions
-
-    actions.adopt_tokenizer(ASKED, name, model, role or [], control or [], pattern)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -8,18 +8,17 @@ pieces never, only their letters. Training and cards are tasks.tokenizers' affai
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Sequence
-from functools import cached_property
-from itertools import pairwise
-from threading import Lock
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
 import sentencepiece
 
 from tasks.errors import TokenizerError
-from tasks.text.segments import SegmentMemory, segment_starts
+from tasks.segmented import Segmented
+from tasks.sentencepiece_model import read_model
+from tasks.sentencepiece_words import words_of
 
 PROBE = (
     "Probe: naïve café 1234 \n\t indented\n\n    def f(x):  # two  spaces\r\n"
@@ -28,19 +27,9 @@ PROBE = (
 """A fixed text. Its ids show what a tokenizer does, whatever its name or its library's version say."""
 
 SPACE_MARK = "\u2581"
-ACROSS = re.compile(f"[^ {SPACE_MARK}][ {SPACE_MARK}]|[\n\t].|.[\n\t]", re.DOTALL)
-"""What no piece may hold where texts are cut into segments."""
-
 PLAIN = PROBE.replace(SPACE_MARK, "")
 BATCH_CHARACTERS = 1 << 22
 WORTH_CUTTING = 1 << 16
-MEMORY_BYTES = 1 << 25
-"""Bytes of segments that are kept for the batches to come, 100 to 200 MB with their ids; above, all begin
-anew."""
-
-CHUNK_BYTES = 1 << 16
-NEWLINE = 0x0A
-
 Array = np.ndarray[Any, Any]
 
 
@@ -67,8 +56,9 @@ class Tokenizer(Protocol):
     def decode(self, ids: Array) -> str:
         """The text that `ids` stand for; control ids stand for none."""
 
-    def control_id(self, name: str) -> int:
-        """The id of the control piece of that name, which no text becomes; -1 where there is none."""
+    @property
+    def control(self) -> Mapping[str, int]:
+        """name -> id of the control pieces, which no text becomes."""
 
     def piece(self, number: int) -> str:
         """The piece of an id; raises TokenizerError for an id out of the vocabulary."""
@@ -78,14 +68,12 @@ class Tokenizer(Protocol):
 
 
 class SentencePiece:
-    """A SentencePiece model: 5 MB of text a CPU second, and a multiple of that where texts may be cut.
+    """A SentencePiece model. The library encodes 4 to 5 MB of a BPE a CPU second (15 to 30 of a unigram model, which
+    goes through it whole: its sums of scores are rounded by what stands before).
 
-    A BPE merges neighbours into pieces of its vocabulary. Where no piece holds a space after another
-    character, nor a newline or tab beside one, no merge reaches across a segment's border
-    (tasks.text.segments), so the ids of a text are those of its segments: each different one is encoded once
-    and remembered.
-
-    Memory: up to 100 bytes a character of the longest text, 4 million letters without a space take 4 s.
+    A BPE model that normalizes nothing is encoded by segments (tasks.segmented): a merge makes a piece of the
+    vocabulary, so none reaches across two neighbours that no piece holds side by side, and the ids of a text are those
+    of its segments, whose merges tasks.text.merging makes. A beginning of each batch goes through the library as well.
 
     U+2581 is how a model writes a space, so that a text which holds that very character would come back with
     spaces. Where the model has byte pieces and puts nothing before a text, such a text is encoded piecewise
@@ -97,6 +85,7 @@ class SentencePiece:
 
     def __init__(self, name: str, model: bytes) -> None:
         self._processor = _processor(name, model)
+        self._model = model
         self.name, self.options = name, dict[str, Any]()
         self.sha256 = hashlib.sha256(model).hexdigest()
         self.vocab_size: int = self._processor.vocab_size()
@@ -104,30 +93,29 @@ class SentencePiece:
         self.bos_id: int = self._processor.bos_id()
         self.unk_id: int = self._processor.unk_id()
         self.pad_id: int = self._processor.pad_id()
+        self._prefixed = bool(self._processor.encode("a", out_type=str)[0].startswith(SPACE_MARK))
         self._mark = self._mark_ids()
-        self._memory: SegmentMemory | None = None
-        self._lock = Lock()
         _check_ids(self)
 
     def encode_batch(self, texts: Sequence[str]) -> tuple[Array, Array]:
-        """See Tokenizer. Works in batches of about four million characters, so that memory follows the
-        ids."""
-        batches = [self._encode_one(batch) for batch in _batches(texts)]
-        ids = np.concatenate([np.empty(0, np.int32), *(ids for ids, _ in batches)])
-        return ids, np.concatenate([np.empty(0, np.int64), *(lengths for _, lengths in batches)])
+        """See Tokenizer."""
+        if self._segmented is not None and sum(map(len, texts)) >= WORTH_CUTTING:
+            if self._prefixed:  # such a model cannot tell the two apart
+                texts = [text.replace(SPACE_MARK, " ") if SPACE_MARK in text else text for text in texts]
+            return self._segmented.encode(texts)
+        each = [_joined(self._encode(batch)) for batch in _batches(texts)]
+        ids = np.concatenate([np.empty(0, np.int32), *(ids for ids, _ in each)])
+        return ids, np.concatenate([np.empty(0, np.int64), *(lengths for _, lengths in each)])
 
     @cached_property
-    def segmented(self) -> bool:
-        """Whether the ids of a text are those of its segments; see the class."""
-        pieces = [self._processor.id_to_piece(number) for number in range(self.vocab_size)]
-        scores = (self._processor.get_score(number) for number in range(self.vocab_size))
-        return (
-            self._mark is not None
-            and len(self._encode(["\n"])[0]) == 1
-            and not any(ACROSS.search(piece) for piece in pieces)
-            and all(score == int(score) for score in scores)  # ranks of merges; a unigram model has logarithms
-            and self._processor.normalize(PLAIN) == PLAIN.replace(" ", SPACE_MARK)
-        )
+    def _segmented(self) -> Segmented | None:
+        words = words_of(read_model(self._model))
+        plain = all(self._processor.normalize(text) == self._spelled(text) for text in (PLAIN, "  a  b  ", "\t\n a\n"))
+        if words is None or not plain:
+            return None
+        whole = self._whole
+        learn = partial(words.learn, whole=lambda text: self._after(whole, text))
+        return Segmented(self.name, words.seams, learn, whole, b" " * self._prefixed, words.alone)
 
     def decode(self, ids: Array) -> str:
         return str(self._processor.decode(ids.tolist()))
@@ -135,9 +123,10 @@ class SentencePiece:
     def exact_on(self, text: str) -> bool:
         return self._mark is not None or SPACE_MARK not in text
 
-    def control_id(self, name: str) -> int:
-        number = int(self._processor.piece_to_id(name))
-        return number if self._processor.is_control(number) else -1
+    @cached_property
+    def control(self) -> dict[str, int]:
+        numbers = filter(self._processor.is_control, range(self.vocab_size))
+        return {str(self._processor.id_to_piece(number)): number for number in numbers}
 
     def piece(self, number: int) -> str:
         """The piece of an id; raises TokenizerError for an id out of the vocabulary."""
@@ -148,58 +137,15 @@ class SentencePiece:
             )
         return str(self._processor.id_to_piece(number))
 
-    @cached_property
-    def _newline(self) -> int:
-        return int(self._encode(["\n"])[0][0])
+    def _spelled(self, text: str) -> str:
+        return SPACE_MARK * self._prefixed + text.replace(" ", SPACE_MARK)
 
-    def _fresh_memory(self) -> SegmentMemory:
-        """One that knows the newline: the only segment that cannot be told from what closes the others."""
-        memory = SegmentMemory()
-        memory.numbers_of(np.array([NEWLINE], np.uint8), np.zeros(1, np.int64))
-        memory.learn(np.array([self._newline], np.int32), np.ones(1, np.int64))
-        return memory
+    def _whole(self, text: str) -> Array:
+        return self._encode([text])[0]
 
-    def _encode_one(self, texts: list[str]) -> tuple[Array, Array]:
-        if sum(map(len, texts)) >= WORTH_CUTTING and self.segmented:
-            return self._by_segment(texts)
-        return _joined(self._encode(texts))
-
-    def _by_segment(self, texts: list[str]) -> tuple[Array, Array]:
-        spelled = [text.encode() for text in texts]
-        borders = np.cumsum([0, *map(len, spelled)])
-        data = np.frombuffer(b"".join(spelled), np.uint8)
-        starts = segment_starts(data, borders)
-        with self._lock:  # a Dask worker runs several units at once
-            if self._memory is None or self._memory.bytes > MEMORY_BYTES:
-                self._memory = self._fresh_memory()
-            which = self._memory.numbers_of(data, starts)
-            self._memory.learn(*self._ids_of(*self._memory.unlearned()))
-            ids, stops = self._memory.ids_of(which)
-        ends = np.concatenate([np.zeros(1, np.int64), stops])
-        lengths = np.diff(ends[np.searchsorted(starts, borders)])
-        self._check_exact(texts[0], ids[: lengths[0]])
-        return ids, lengths
-
-    def _ids_of(self, data: Array, stops: Array) -> tuple[Array, Array]:
-        """(ids flat, ids of each) of segments, encoded in chunks, each segment closed by a newline.
-
-        Only the segment that is a newline holds one; it is known from the first (see _fresh_memory).
-        """
-        closed = np.insert(data, stops, NEWLINE).tobytes()
-        ends = stops + np.arange(1, len(stops) + 1)
-        cuts = [0, *ends[np.flatnonzero(np.diff(ends // CHUNK_BYTES))].tolist(), len(closed)]
-        chunks = [closed[start:stop].decode() for start, stop in pairwise(cuts) if start < stop]
-        ids, _ = _joined(self._encode(chunks))
-        newlines = np.flatnonzero(ids == self._newline)
-        return ids[ids != self._newline], np.diff(newlines, prepend=-1) - 1
-
-    def _check_exact(self, text: str, ids: Array) -> None:
-        """One text of each batch is encoded whole as well: the proof rests on how the library merges."""
-        if not np.array_equal(self._encode([text])[0], ids):
-            raise TokenizerError(
-                f"tokenizer {self.name} gives {text[:40]!r} other ids in segments than whole",
-                "report its model: tasks.encoder.SentencePiece.segmented must refuse it",
-            )
+    def _after(self, whole: Callable[[str], Array], text: str) -> Array:
+        """The ids of a segment that does not begin its text."""
+        return whole("\n" + text)[len(whole("\n")) :] if self._prefixed else whole(text)
 
     def _encode(self, texts: list[str]) -> list[Array]:
         each: list[Array] = self._processor.encode(texts, out_type="numpy", num_threads=1)
@@ -217,8 +163,7 @@ class SentencePiece:
         """The byte pieces of U+2581; None where the model has none, or puts a space before a text."""
         ids = [self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in SPACE_MARK.encode()]
         exact = all(self._processor.is_byte(number) for number in ids)
-        prefixed = self._processor.encode("a", out_type=str)[0].startswith(SPACE_MARK)
-        return np.array(ids, np.int32) if exact and not prefixed else None
+        return np.array(ids, np.int32) if exact and not self._prefixed else None
 
 
 def absent(name: str) -> TokenizerError:

@@ -8,7 +8,8 @@ data/sources.json, canonical (sorted keys), no path of this machine, no clock:
     sources     name -> {"kind": web, book, code, paper or chat, "files": {path: {"sha256": 64 hex, "bytes": n}}},
                 with "how": {option: value} where fields, encoding or records are set
     sets        name -> {"fields", "answers", "passages": as params.yaml names them, "files": ...}: the evaluation sets
-    tokenizers  name -> {"files": ...}: the tokenizer that tokenize names; no files where it is not there yet
+    tokenizers  name -> {"files": ...}: the tokenizer that tokenize names; no files where it is not there yet; and the
+                file in Jinja that tokenize.chat names
     signals     module, or path of a model -> {"files": ...}: what filter.signals names; no files where one is not there
     skipped     source -> {suffix: number of files of no known format}
     versions    distribution -> version of each library that shapes bytes
@@ -209,7 +210,11 @@ def _tokenizer(project: Project, recipe: Mapping[str, Any], digests: Digests) ->
         return {}
     root = project.root / "tokenizers" / name
     paths = list(walk(root.resolve(), f"tokenizer {name}")) if root.is_dir() else []
-    return {name: {"files": digests.of_files(root.resolve(), paths, f"tokenizer {name}")}}
+    found = {name: {"files": digests.of_files(root.resolve(), paths, f"tokenizer {name}")}}
+    template = ((recipe.get("tokenize") or {}).get("chat") or {}).get("template")
+    if isinstance(template, str) and (project.root / template).is_file():
+        found[template] = {"files": digests.of_files(project.root.resolve(), [template], "the chat template")}
+    return found
 
 
 def _signals(project: Project, recipe: Mapping[str, Any], digests: Digests) -> dict[str, Any]:

@@ -10,9 +10,10 @@ import io
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import sentencepiece
+from pydantic import model_validator
 
 from tasks.errors import TokenizerError
 from tasks.step import StepParams, runs
@@ -20,16 +21,31 @@ from tasks.step import StepParams, runs
 OWN_LINES = re.compile("[\n\u2581\u2585]")
 """Where a training text is cut: a newline is a piece of its own, the two marks are the trainer's."""
 
+OWN_PIECES = ("<unk>", "<s>", "</s>", "<pad>")
+
 
 class Recipe(StepParams):
     """How a tokenizer is trained. It shapes an input, the tokenizer: so it enters no key of a build."""
 
+    model: Literal["bpe", "unigram"] = runs()  # a unigram model wants threads: 1
     vocab_size: int = runs(ge=260, le=1 << 24)  # pieces; fewer where the text gives no more
     character_coverage: float = runs(ge=0.9, le=1)  # of the text's characters; the rarest become bytes
     line_bytes_max: int = runs(ge=64, le=1 << 20)  # longer lines are cut, at a character's border
     sample_bytes: int = runs(ge=1)  # of kept training text
     threads: int = runs(ge=1, le=64)  # of the trainer
-    reserved: tuple[str, ...] = runs(())  # control pieces, which no text becomes: a chat's markers, spares
+    reserved: tuple[str, ...] = runs(())  # control pieces, which no text becomes: a chat's markers, mask, spares
+
+    @model_validator(mode="after")
+    def _settled(self) -> Recipe:
+        if self.model == "unigram" and self.threads != 1:
+            raise ValueError(
+                f"threads is {self.threads}, but the vocabulary of a unigram model depends on it: take threads: 1, so"
+                f" that it can be made again"
+            )
+        doubled = sorted({name for name in self.reserved if self.reserved.count(name) > 1 or name in OWN_PIECES})
+        if doubled:
+            raise ValueError(f"reserved names {', '.join(doubled)}, which is there already; name each piece once")
+        return self
 
 
 @dataclass
@@ -70,7 +86,7 @@ class Seen:
 
 
 def trained(name: str, texts: Iterable[str], recipe: Recipe, seen: Seen) -> bytes:
-    """The bytes of a BPE model: a function of texts and recipe; `seen` counts. See tasks.tokenizers.train."""
+    """The bytes of a model: a function of texts and recipe; `seen` counts. See tasks.tokenizers.train."""
     lines = seen.lines_of(texts, recipe.line_bytes_max)
     model = io.BytesIO()
     first = next(lines, None)
@@ -80,7 +96,7 @@ def trained(name: str, texts: Iterable[str], recipe: Recipe, seen: Seen) -> byte
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=_with(first, lines),
             model_writer=model,
-            model_type="bpe",
+            model_type=recipe.model,
             vocab_size=recipe.vocab_size,
             hard_vocab_limit=False,
             character_coverage=recipe.character_coverage,

@@ -58,7 +58,7 @@ class Corpus(Tables, Protocol):
 
 
 def train(name: str, texts: Iterable[str], recipe: Recipe, root: Path) -> dict[str, Any]:
-    """Train a SentencePiece BPE on `texts` and lay root/tokenizers/<name>; gives back its card.
+    """Train a SentencePiece model on `texts` and lay root/tokenizers/<name>; gives back its card.
 
     The bytes of the model are a function of texts and recipe. Lossless by construction: no normalization,
     byte pieces for what has none, newline and tab as pieces of their own, runs of spaces as pieces. Ids: unk

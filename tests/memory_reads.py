@@ -27,7 +27,9 @@ class MemoryReads:
         return self._find(self._arrays, own if known else folder, unit).astype(dtype)
 
     def path(self, folder, suffix="", unit=None):
-        return Path(self._find(self._paths, folder, unit))
+        own = folder + suffix
+        known = (own, unit or self.name) in self._paths or own in self._paths
+        return Path(self._find(self._paths, own if known else folder, unit))
 
     def units(self, folder):
         return sorted(key[1] for key in self._tables if isinstance(key, tuple) and key[0] == folder) or [self.name]

@@ -460,6 +460,7 @@ SHAPING = {
     "decontaminate.policy": "report",
     "decontaminate.margin_characters": 100,
     "tokenize.tokenizer": "another",
+    "tokenize.bos": "document",
     "tokenize.min_characters": 51,
     "tokenize.chat.template": "llama3",
     "tokenize.chat.loss": "all",
@@ -506,6 +507,7 @@ ONE_VALUE = {
         f"pack.domains[0].{field}": "there is none; changed below"
         for field in ("name", "sources", "kinds", "languages")
     },
+    "tokenize.train.model": "unigram wants threads: 1 as well; it stands in test_tokenizers.py",
     "dedup.permutations": "only 128 is allowed",
     "mix.stages[0].start": "the first stage starts at 0; that of a second one is changed below",
 }

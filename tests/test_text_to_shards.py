@@ -15,13 +15,14 @@ from tasks.artifacts.documents import TEXT
 from tasks.artifacts.manifest import Entry, Manifest
 from tasks.artifacts.shards import ShardReader
 from tasks.artifacts.tables import read_table, write_table
-from tasks.artifacts.verdicts import CUTS, DECONTAMINATE_VERDICTS, DEDUP_VERDICTS, FILTER_CUTS, FILTER_VERDICTS
+from tasks.artifacts.verdicts import CUTS, DECONTAMINATE_VERDICTS, DEDUP_VERDICTS, FILTER_CUTS, FILTER_VERDICTS, SIGNALS
 from tasks.errors import InvariantError
 from tasks.pack import STEP as PACK
 from tasks.perform import perform
 from tasks.project import Project
 from tasks.shard import STEP as SHARD
 from tasks.survivors import CUTS as CUT_FOLDERS
+from tasks.tokenize import encoding
 from tasks.tokenizers import load
 from tests.tokenizer_kit import lay, texts
 
@@ -30,10 +31,12 @@ PARAMS = {
     "ingest": {"sources": []},
     "tokenize": {
         "tokenizer": "small",
+        "bos": "none",
         "min_characters": 5,
         "chat": {"template": "plain", "loss": "all"},
         "train": {
             "vocab_size": 500,
+            "model": "bpe",
             "character_coverage": 1.0,
             "line_bytes_max": 4192,
             "sample_bytes": 1,
@@ -102,7 +105,7 @@ def corpus():
 def upstream(root, parts, dropped=(), cuts=()):
     """Artifacts of normalize to decontaminate. dropped: texts filter drops; cuts: (text, start, stop)."""
     staged = {name: {} for name in ("normalize/text", "filter/verdicts", "dedup/verdicts", "decontaminate/verdicts")}
-    staged |= {name: {} for name in CUT_FOLDERS}
+    staged |= {name: {} for name in (*CUT_FOLDERS, "filter/signals")}
     for part, own in parts.items():
         gone = [text in dropped for text in own]
         staged["normalize/text"][part] = text_table(part, own), TEXT
@@ -111,6 +114,8 @@ def upstream(root, parts, dropped=(), cuts=()):
             "rule": ["x" if g else None for g in gone],
         }
         later = {"verdict": ["gone" if g else "keep" for g in gone]}
+        signals = {field.name: [0] * len(own) for field in SIGNALS} | {"language": ["en"] * len(own)}
+        staged["filter/signals"][part] = pa.table(signals, schema=SIGNALS), SIGNALS
         staged["filter/verdicts"][part] = filled(first, FILTER_VERDICTS), FILTER_VERDICTS
         staged["dedup/verdicts"][part] = filled(later, DEDUP_VERDICTS), DEDUP_VERDICTS
         staged["decontaminate/verdicts"][part] = filled(later, DECONTAMINATE_VERDICTS), DECONTAMINATE_VERDICTS
@@ -209,8 +214,8 @@ def test_a_late_decision_encodes_only_what_it_touches(project, monkeypatch):
     own = list(texts_of.values())[6]
     upstream(project.root, texts_of, dropped={own[3]}, cuts=[(own[5], 0, 4)])
     seen = []
-    plain = tokenize.tokens.encode
-    monkeypatch.setattr(tokenize.tokens, "encode", lambda texts, t: seen.extend(texts) or plain(texts, t))
+    plain = encoding.encode
+    monkeypatch.setattr(encoding, "encode", lambda texts, *other: seen.extend(texts) or plain(texts, *other))
     reports = build(project)
     assert seen == [own[5][4:]]
     assert reports["tokenize"].made["tokens"] == 1
@@ -259,7 +264,7 @@ def test_a_renamed_tokenizer_remakes_no_unit(project):
     shutil.copytree(project.root / "tokenizers/small", project.root / "tokenizers/other")
     set_params(project.root, tokenize={"tokenizer": "other"})
     reports = build(project)
-    assert reports["tokenize"].made == {"tokens": 0, "tokenizer": 0}
+    assert reports["tokenize"].made == {"tokens": 0, "usage": 0, "report": 0, "tokenizer": 0}
     assert reports["shard"].made == {"stream": 0, "sequences": 0, "tokenizer": 0}
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,10 +18,10 @@ from tasks.artifacts.manifest import Entry
 from tasks.artifacts.tokens import TOKEN_ROWS, token_dtype
 from tasks.artifacts.verdicts import FILTER_CUTS
 from tasks.encoder import probe_ids
-from tasks.errors import InvariantError, TokenizerError
+from tasks.errors import InvariantError, ParamsError, TokenizerError
 from tasks.text.chats import joined
 from tasks.text.excision import excise, union
-from tasks.tokenize import STEP, ChatParams, invariants, rows
+from tasks.tokenize import STEP, ChatParams, encoding, invariants, rows
 from tasks.tokenize import chats as chats_module
 from tasks.tokenize import tokens as folder
 from tasks.tokenize.documents import documents, row_key
@@ -30,7 +31,8 @@ from tasks.tokenize.tokenizer import make as make_tokenizer
 from tests.memory_reads import MemoryReads
 from tests.tokenizer_kit import Letters, lay
 
-PARAMS = SimpleNamespace(min_characters=5, chat=SimpleNamespace(template="plain", loss="all"))
+PARAMS = SimpleNamespace(min_characters=5, chat=SimpleNamespace(loss="all"))
+PLAIN = {"template": "plain", "bos_each": False}
 NO_CUTS = pa.table({name: pa.array([], pa.int64()) for name in ("row", "start", "stop")})
 
 
@@ -69,16 +71,14 @@ def tables_of(texts, verdicts=None, dedup_cuts=(), cuts=(), filter_cuts=()):
     return found
 
 
-def reads_of(tables, tokenizer, path, name="web-0001", previous=None):
-    spec = {"tokenizer": facts(tokenizer)}
+def reads_of(tables, tokenizer, path, name="web-0001", previous=None, **spec):
+    spec = {"tokenizer": facts(tokenizer)} | PLAIN | spec
     return MemoryReads(name, tables, spec=spec, paths={"tokenizer": path}, previous=previous)
 
 
-def made(small, texts, verdicts=None, dedup_cuts=(), cuts=(), previous=None, filter_cuts=()):
-    tokenizer, path = small
-    return folder.make(
-        reads_of(tables_of(texts, verdicts, dedup_cuts, cuts, filter_cuts), tokenizer, path, previous=previous), PARAMS
-    )
+def made(small, texts, verdicts=None, dedup_cuts=(), cuts=(), previous=None, filter_cuts=(), **spec):
+    tables = tables_of(texts, verdicts, dedup_cuts, cuts, filter_cuts)
+    return folder.make(reads_of(tables, *small, previous=previous, **spec), PARAMS)
 
 
 def decoded(small, result):
@@ -175,6 +175,23 @@ def test_a_document_ends_with_exactly_one_eos_whatever_it_says(small):
     assert decoded(small, result) == ["hello", "", "ends with </s>"]
 
 
+def test_every_document_begins_with_exactly_one_bos_where_asked(small):
+    """Case 15: also an empty one; text that spells the piece stays text; a chat; and what stands is not encoded."""
+    texts = ["hello", "", "<s> starts", "gone"]
+    gone = {3: ("filter", "drop", "x")}
+    result = made(small, texts, gone, bos_each=True)
+    ids, tokens = result.files[".bin"], result.files[".parquet"]["tokens"].to_numpy()
+    starts = (np.cumsum(tokens) - tokens)[:3]
+    assert (ids[starts] == small[0].bos_id).all() and np.count_nonzero(ids == small[0].bos_id) == 3
+    assert tokens.tolist() == [*(made(small, texts, gone).files[".parquet"]["tokens"].to_numpy()[:3] + 1), 0]
+    assert decoded(small, result) == ["hello", "", "<s> starts", None]
+    assert (result.counts["begins"], result.counts["ends"]) == (3, 3)
+    assert result.counts["learnt"] == len(ids)
+    assert list(invariants(staged({"u": result.counts}, result.files[".parquet"], "document"))) == []
+    again = made(small, [*texts, "one more"], gone, bos_each=True, previous=before(result))
+    assert again.files[".bin"][: len(ids)].tolist() == ids.tolist()
+
+
 @pytest.mark.parametrize("texts", [[], ["all", "gone"]])
 def test_a_part_without_a_kept_document(small, texts):
     result = made(small, texts, dict.fromkeys(range(len(texts)), ("filter", "drop", "x")))
@@ -229,6 +246,15 @@ def test_gone_without_a_drop_is_refused(small):
         made(small, ["text"], {0: ("dedup", "gone", None)})
 
 
+def staged(counts, table, bos="none"):
+    """An artifact of one part."""
+    return SimpleNamespace(
+        counts=lambda folder: counts,
+        table=lambda folder, columns, unit: table.select(columns),
+        params=SimpleNamespace(bos=bos),
+    )
+
+
 words = st.lists(st.sampled_from(["mill", "日本", "\n", "\n\n", " ", "é", "▁", "</s>", "\t"]), max_size=12).map("".join)
 
 
@@ -250,8 +276,7 @@ def test_conservation_whatever_the_verdicts(small, texts, data):
             cuts.append((row, start, start + len(text[at].encode())))
     result = made(small, texts, verdicts, cuts=cuts)
     table = result.files[".parquet"]
-    unit = SimpleNamespace(counts=lambda f: {"u": result.counts}, table=lambda f, columns, unit: table.select(columns))
-    assert list(invariants(unit)) == []
+    assert list(invariants(staged({"u": result.counts}, table))) == []
     assert [excise(t, [(a, b) for r, a, b in cuts if r == row]).text if reason is None else None
             for row, (t, reason) in enumerate(zip(texts, table["reason"].to_pylist(), strict=True))
             ] == decoded(small, result)  # fmt: skip
@@ -267,12 +292,12 @@ def test_the_dtype_follows_the_vocabulary(monkeypatch, vocab_size, dtype):
     top = chr(vocab_size - 1 - 4)
     spec = {
         "tokenizer": {"engine": "e", "options": {}, "sha256": "", "maker": "m", "dtype": token_dtype(vocab_size).str}
-    }
+    } | PLAIN
     result = folder.make(MemoryReads("w-1", tables_of([f"a{top}"]), spec=spec, paths={"tokenizer": "/x/y/z"}), PARAMS)
     assert result.files[".bin"].dtype == np.dtype(dtype)
     assert result.files[".bin"].tolist() == [ord("a") + 4, vocab_size - 1, 2]
     with pytest.raises(TokenizerError, match=f"gave id {vocab_size}, its last is {vocab_size - 1}"):
-        folder.encode([chr(vocab_size - 4)], letters)
+        encoding.encode([chr(vocab_size - 4)], letters)
 
 
 class Lossy(Letters):
@@ -288,12 +313,12 @@ class Careless(Letters):
 
 def test_a_lossy_tokenizer_is_found_out():
     with pytest.raises(TokenizerError, match="lossy: 'Big' at character 1 came back as 'big'"):
-        folder.encode(["aBig"], Lossy(1000))
+        encoding.encode(["aBig"], Lossy(1000))
 
 
 def test_text_that_becomes_a_control_token_is_found_out():
     with pytest.raises(TokenizerError, match="turned text into its eos_id 2"):
-        folder.encode(["a$b"], Careless(1000))
+        encoding.encode(["a$b"], Careless(1000))
 
 
 def test_unknown_ids_are_counted(monkeypatch):
@@ -303,7 +328,7 @@ def test_unknown_ids_are_counted(monkeypatch):
             return np.where(ids == ord("?") + 4, 0, ids), lengths
 
     monkeypatch.setattr(folder, "open_model", lambda *a: Unknowing(1000))
-    spec = {"tokenizer": {"engine": "e", "options": {}, "sha256": "", "maker": "m", "dtype": "<u2"}}
+    spec = {"tokenizer": {"engine": "e", "options": {}, "sha256": "", "maker": "m", "dtype": "<u2"}} | PLAIN
     result = folder.make(MemoryReads("w-1", tables_of(["a?b?", "c"]), spec=spec, paths={"tokenizer": "/x/y/z"}), PARAMS)
     assert result.files[".parquet"]["unknown"].to_pylist() == [2, 0]
     assert result.counts["unknown"] == 2
@@ -320,8 +345,8 @@ def before(result):
 
 def watched(monkeypatch):
     seen = []
-    plain = folder.encode
-    monkeypatch.setattr(folder, "encode", lambda texts, tokenizer: seen.extend(texts) or plain(texts, tokenizer))
+    plain = encoding.encode
+    monkeypatch.setattr(encoding, "encode", lambda texts, *other: seen.extend(texts) or plain(texts, *other))
     return seen
 
 
@@ -356,9 +381,9 @@ def test_the_row_key_covers_text_cuts_and_maker():
 # --- wiring -------------------------------------------------------------------------------------------------
 
 
-def plan_of(root, names=("web-1", "web-2")):
+def plan_of(root, names=("web-1", "web-2"), bos="none", template="plain"):
     entries = {name: Entry("k", "s", {}, 0, {}, (name, at)) for at, name in enumerate(names)}
-    params = SimpleNamespace(tokenizer="small")
+    params = SimpleNamespace(tokenizer="small", bos=bos, chat=SimpleNamespace(template=template))
     return SimpleNamespace(params=params, root=root, entries=lambda folder: entries)
 
 
@@ -372,6 +397,29 @@ def test_the_plan_names_the_tokenizer_by_what_it_does(small):
     assert units[0].reads[0] == ("normalize/text", "web-1")
     with pytest.raises(TokenizerError, match="gristmill tokenizer train small"):
         plan_tokens(plan_of(Path("/nowhere")), STEP.folders[0])
+
+
+def test_bos_and_template_are_settled_by_the_plan(small, tmp_path, monkeypatch):
+    home = small[1].parent.parent.parent
+    assert plan_tokens(plan_of(home), STEP.folders[0])[0].spec["bos_each"] is False
+    assert plan_tokens(plan_of(home, bos="sequence"), STEP.folders[0])[0].spec["bos_each"] is False
+    assert plan_tokens(plan_of(home, bos="document"), STEP.folders[0])[0].spec["bos_each"] is True
+    assert plan_tokenizer(plan_of(home, bos="first"), STEP.folders[-1])[0].spec["bos"] == "first"
+    monkeypatch.setattr(
+        "tasks.tokenize.planning.load", lambda folder: SimpleNamespace(**vars(small[0]) | {"bos_id": -1})
+    )
+    monkeypatch.setattr("tasks.tokenize.planning.facts", lambda tokenizer: {"engine": "sentencepiece"})
+    with pytest.raises(TokenizerError, match="bos is document, but tokenizer small has no BOS; its EOS is 2"):
+        plan_tokens(plan_of(home, bos="document"), STEP.folders[0])
+    monkeypatch.undo()
+    with pytest.raises(ParamsError, match=r"chat\.template own\.jinja cannot be read"):
+        plan_tokens(plan_of(home, template="own.jinja"), STEP.folders[0])
+    (home / "own.jinja").write_text("{{ messages }}")
+    try:
+        spec = plan_tokens(plan_of(home, template="own.jinja"), STEP.folders[0])[0].spec
+    finally:
+        (home / "own.jinja").unlink()
+    assert (spec["template"], spec["jinja2"]) == ("{{ messages }}", metadata.version("jinja2"))
 
 
 def test_the_maker_changes_with_model_library_and_behaviour(small, monkeypatch):
@@ -418,8 +466,8 @@ def test_invariants_name_what_is_off(small):
     off["ends"] += 1
     off["dropped|rule=filter:x"] += 1
     table = result.files[".parquet"]
-    unit = SimpleNamespace(counts=lambda f: {"web-1": off}, table=lambda f, columns, unit: table.select(columns))
-    assert len(list(invariants(unit))) == 4
+    assert len(list(invariants(staged({"web-1": off}, table)))) == 4
+    assert len(list(invariants(staged({"web-1": off}, table, "document")))) == 5
 
 
 def test_documents_reads_only_what_it_needs(small):
@@ -430,8 +478,8 @@ def test_documents_reads_only_what_it_needs(small):
 # --- chats --------------------------------------------------------------------------------------------------
 
 
-def chat_params(template, loss="assistant"):
-    return SimpleNamespace(min_characters=5, chat=SimpleNamespace(template=template, loss=loss))
+def chat_params(loss="assistant"):
+    return SimpleNamespace(min_characters=5, chat=SimpleNamespace(loss=loss))
 
 
 @pytest.fixture(scope="module")
@@ -456,9 +504,9 @@ def chat_tables(chats, **changes):
     return tables
 
 
-def chat_made(tokenizer, chats, template="chatml", loss="assistant", previous=None, **changes):
-    reads = reads_of(chat_tables(chats, **changes), *tokenizer, previous=previous)
-    return folder.make(reads, chat_params(template, loss))
+def chat_made(tokenizer, chats, template="chatml", loss="assistant", previous=None, bos_each=False, **changes):
+    reads = reads_of(chat_tables(chats, **changes), *tokenizer, previous=previous, template=template, bos_each=bos_each)
+    return folder.make(reads, chat_params(loss))
 
 
 CHAT = [("user", "the miller grinds corn"), ("assistant", "into flour <|im_end|>"), ("user", "and")]
@@ -468,7 +516,7 @@ def test_chatml_by_the_control_pieces_and_learnt_by_role(marked):
     """What a message says opens and closes no turn: its <|im_end|> is text, and not learnt where the user says it."""
     tokenizer, _ = marked
     result = chat_made(marked, [CHAT, "the river turns the wheel"])
-    starts, ends = (tokenizer.control_id(name) for name in ("<|im_start|>", "<|im_end|>"))
+    starts, ends = (tokenizer.control[name] for name in ("<|im_start|>", "<|im_end|>"))
     assert min(starts, ends) > 3
     flat, loss = result.files[".bin"], np.frombuffer(result.files[".loss"], np.uint8)
     size = int(result.files[".parquet"]["tokens"][0].as_py())
@@ -520,7 +568,7 @@ def test_roles_are_in_the_row_key_and_standing_chats_keep_their_loss(marked, mon
     arrays = {"tokenize/tokens.bin": first.files[".bin"]}
     arrays["tokenize/tokens.loss"] = np.frombuffer(first.files[".loss"], np.uint8)
     old = MemoryReads("web-0001", {"tokenize/tokens": first.files[".parquet"]}, arrays)
-    monkeypatch.setattr(folder, "encode_chats", lambda *a: pytest.fail("a standing chat is encoded again"))
+    monkeypatch.setattr(folder, "spans_of", lambda *a: pytest.fail("a standing chat is written again"))
     second = chat_made(marked, chats, previous=old)
     monkeypatch.undo()
     fresh = chat_made(marked, chats)

@@ -11,6 +11,7 @@ import pytest
 import sentencepiece
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 import tokenizers
 from flows.tokenizer import adopt_tokenizer
@@ -18,6 +19,7 @@ from tasks.artifacts.verdicts import FILTER_CUTS
 from tasks.encoder import PROBE, SentencePiece, probe_ids
 from tasks.engines import open_model
 from tasks.errors import GristmillError, ParamsError, TokenizerError
+from tasks.text.split import splits
 from tasks.tokenizers import adopt, load, read_card, train, training_texts
 from tests.tokenizer_kit import lay, recipe, texts
 
@@ -251,8 +253,7 @@ def test_other_engines_give_the_ids_of_their_libraries(name, tmp_path):
         assert tokenizer.decode(np.array(ids, np.int32)) == text
         assert tokenizer.eos_id not in ids
         assert tokenizer.exact_on(text) != name.startswith("hf")  # which normalizes, to NFC
-    assert tokenizer.eos_id == tokenizer.control_id(ENDOFTEXT) < tokenizer.vocab_size
-    assert tokenizer.control_id("not there") == -1
+    assert tokenizer.eos_id == tokenizer.control[ENDOFTEXT] < tokenizer.vocab_size
     assert (tokenizer.bos_id, tokenizer.pad_id) == (-1, -1)
     assert tokenizer.decode(np.array([tokenizer.eos_id])) == ""
     with pytest.raises(TokenizerError, match="id 900000 is not in tokenizer own"):
@@ -356,3 +357,48 @@ def test_a_sample_is_the_lowest_digests_whatever_the_order():
     assert sorted(training_texts(other, 10 * size, 1, 0, 0)) == sorted(lowest)
     assert len(list(training_texts(one, 1, 1, 0, 0))) == 1
     assert list(training_texts(Corpus({}), 1, 1, 0, 0)) == []
+
+
+@pytest.mark.parametrize("model", ["bpe", "unigram"])
+def test_training_twice_gives_one_digest(model, tmp_path):
+    """Also with lines above the limit, which are cut and counted, and with pieces that are reserved."""
+    own = [*texts(), "a line without an end " * 60]
+    changes = {"model": model, "vocab_size": 400, "line_bytes_max": 500, "reserved": ("<mask>", "<spare_0>")}
+    cards = [train(name, own, recipe(**changes), tmp_path) for name in ("one", "two")]
+    assert cards[0]["sha256"] == cards[1]["sha256"]
+    assert cards[0]["seen"]["lines_cut"] == 1
+    assert cards[0]["recipe"]["model"] == model
+    first, second = ((tmp_path / f"tokenizers/{name}/tokenizer.model").read_bytes() for name in ("one", "two"))
+    assert first == second and str(tmp_path).encode() not in first
+    tokenizer = load(tmp_path / "tokenizers/one")
+    assert {"<mask>", "<spare_0>"} <= set(tokenizer.control)
+    for text in [*own, PROBE, "  two  spaces\n\n\tand <mask> \u2581 x² ﬁ é 👩‍🔬\r\n"]:
+        ids, _ = tokenizer.encode_batch([text])
+        assert tokenizer.decode(ids) == text
+        assert not set(ids.tolist()) & set(tokenizer.control.values())
+
+
+def test_a_unigram_model_wants_one_thread_and_a_reserved_piece_one_name():
+    with pytest.raises(ValidationError, match="threads is 2, but the vocabulary of a unigram model depends on it"):
+        recipe(model="unigram", threads=2)
+    for reserved in (("<mask>", "<mask>"), ("</s>",)):
+        with pytest.raises(ValidationError, match="is there already"):
+            recipe(reserved=reserved)
+
+
+def test_what_stands_in_validation_alone_is_no_piece(tmp_path):
+    """A word planted in held-out rows, often enough to be learnt at once if it were seen."""
+    rows = [(f"the miller number {number} grinds corn", "keep", "keep", "keep") for number in range(60)]
+    shas = [hashlib.sha256(row[0].encode()).hexdigest() for row in rows]
+    held = [split != "train" for split in splits(shas, 1, 0.3, 0.2)]
+    assert any(held) and not all(held)
+    planted = part(rows)
+    text = [row[0] + " zyzzyva" * 50 if out else row[0] for row, out in zip(rows, held, strict=True)]
+    planted["normalize/text"] = pa.table({"text_sha": shas, "text": pa.array(text, pa.large_string())})
+    corpus = Corpus({"web-1": planted})
+    for share, seen in ((0.3, False), (0.0, True)):
+        sample = list(training_texts(corpus, 1 << 20, 1, share, 0.2 if share else 0.0))
+        train(f"with{share}", sample, recipe(vocab_size=300), tmp_path)
+        tokenizer = load(tmp_path / f"tokenizers/with{share}")
+        pieces = [tokenizer.piece(number) for number in range(tokenizer.vocab_size)]
+        assert any("zy" in piece for piece in pieces) is seen

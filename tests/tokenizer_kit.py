@@ -19,6 +19,7 @@ def texts(number: int = 200) -> list[str]:
 
 def recipe(**changes) -> Recipe:
     plain = {
+        "model": "bpe",
         "vocab_size": 500,
         "character_coverage": 1.0,
         "line_bytes_max": 4192,
@@ -40,7 +41,7 @@ class Letters:
     name, sha256, unk_id, bos_id, eos_id, pad_id = "letters", "0" * 64, 0, 1, 2, 3
 
     def __init__(self, vocab_size: int) -> None:
-        self.vocab_size = vocab_size
+        self.vocab_size, self.control = vocab_size, {}
 
     def encode_batch(self, texts):
         each = [np.array([ord(letter) + 4 for letter in text], np.int64) for text in texts]
@@ -52,6 +53,3 @@ class Letters:
 
     def exact_on(self, text):
         return True
-
-    def control_id(self, name):
-        return -1

@@ -23,6 +23,14 @@ TOKEN_ROWS = pa.schema(
 """tokenize/tokens/<part>.parquet: row-aligned. Beside it <part>.bin: the ids, flat, little-endian, in order; and, where
 some id carries no loss, <part>.loss: one byte an id, 1 or 0."""
 
+USAGE = pa.schema(
+    [
+        pa.field("token", pa.int32(), nullable=False),  # an id that the part holds
+        pa.field("count", pa.int64(), nullable=False),  # how often; EOS and BOS counted
+    ]
+)
+"""tokenize/usage: sorted by id; not aligned."""
+
 SPLITS = pa.schema(
     [
         pa.field("split", pa.string(), nullable=False),  # train, validation or test, by text_sha

@@ -15,22 +15,22 @@ from pydantic import model_validator
 
 from tasks.step import Artifact, Counts, Folder, Step, StepParams, names, runs, shapes
 from tasks.survivors import CUTS, VERDICTS
-from tasks.tokenize.planning import plan_tokenizer, plan_tokens
+from tasks.tokenize.planning import plan_report, plan_tokenizer, plan_tokens, plan_usage
 from tasks.tokenizer_training import Recipe
 
 
 class ChatParams(StepParams):
     """How chats become ids, and what of them is learnt."""
 
-    template: Literal["plain", "chatml", "llama3"] = shapes()  # plain: contents joined by a blank line, as other text
+    template: str = shapes(pattern=r"^(plain|chatml|llama3|.+\.jinja2?)$")  # plain: contents joined by a blank line
     loss: Literal["assistant", "all"] = shapes()  # whose messages the model learns
 
     @model_validator(mode="after")
     def _told_apart(self) -> ChatParams:
         if self.template == "plain" and self.loss != "all":
             raise ValueError(
-                f"chat.loss is {self.loss!r}, but the template plain does not tell turns apart; take chatml or llama3,"
-                f" or loss all"
+                f"chat.loss is {self.loss!r}, but the template plain does not tell turns apart; take chatml, llama3,"
+                f" a file in Jinja, or loss all"
             )
         return self
 
@@ -39,6 +39,7 @@ class TokenizeParams(StepParams):
     """Section tokenize of params.yaml."""
 
     tokenizer: str = names(pattern=r"^[a-z0-9][a-z0-9._-]*$")  # tokenizers/<name>; the ids depend on its digest only
+    bos: Literal["none", "first", "document", "sequence"] = shapes()  # where BOS stands; of itself in no text
     min_characters: int = shapes(ge=1)  # a document that cuts leave with fewer is dropped as cut_short
     chat: ChatParams = shapes()
     train: Recipe = runs()  # for `gristmill tokenizer train`; an existing tokenizer is never made again
@@ -48,7 +49,7 @@ def invariants(artifact: Artifact) -> Iterator[str]:
     """Characters and tokens are all accounted for, and every kept document ends with the only EOS it has."""
     for unit, counts in artifact.counts("tokenize/tokens").items():
         table = artifact.table("tokenize/tokens", ["tokens", "reason"], unit)
-        yield from _breaches(unit, counts, table)
+        yield from _breaches(unit, counts, table, artifact.params.bos)
 
 
 def rows(artifact: Artifact, unit: str) -> pa.Table:
@@ -62,7 +63,7 @@ def rows(artifact: Artifact, unit: str) -> pa.Table:
     return table
 
 
-def _breaches(unit: str, counts: Counts, table: pa.Table) -> Iterator[str]:
+def _breaches(unit: str, counts: Counts, table: pa.Table, bos: str) -> Iterator[str]:
     characters = sum(counts[f"characters_{fate}"] for fate in ("kept", "cut", "dropped"))
     if counts["characters_in"] != characters:
         yield f"{unit}: {counts['characters_in']} characters in, but {characters} kept, cut or dropped"
@@ -71,6 +72,8 @@ def _breaches(unit: str, counts: Counts, table: pa.Table) -> Iterator[str]:
         yield f"{unit}: {counts['tokens']} ids lie in the flat file, its rows name {tokens.sum()}"
     if counts["ends"] != counts["documents_kept"]:
         yield f"{unit}: {counts['documents_kept']} documents kept, but {counts['ends']} ids are EOS"
+    if counts["begins"] != counts["documents_kept"] * (bos == "document"):
+        yield f"{unit}: {counts['documents_kept']} documents kept and bos is {bos}, but {counts['begins']} ids are BOS"
     kept = table["reason"].is_null().to_numpy()
     if ((tokens > 0) != kept).any():
         yield f"{unit}: a kept document has no token, or a dropped one has some"
@@ -97,8 +100,22 @@ STEP = Step(
             plan=plan_tokens,
         ),
         Folder(
+            "usage",
+            "tasks.tokenize.usage:make",
+            reads=("tokenize/tokens", "filter/signals", "normalize/text"),
+            plan=plan_usage,
+        ),
+        Folder(
+            "report",
+            "tasks.tokenize.report:make",
+            reads=("tokenize/usage",),
+            plan=plan_report,
+            place="{folder}",
+        ),
+        Folder(
             "tokenizer",
             "tasks.tokenize.tokenizer:make",
+            shapes=("bos",),
             versions=("sentencepiece",),
             plan=plan_tokenizer,
             place="{folder}",

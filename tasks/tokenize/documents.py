@@ -17,7 +17,7 @@ from tasks.errors import InvariantError
 from tasks.step import Reads
 from tasks.survivors import reasons, spans
 from tasks.text.chats import BETWEEN
-from tasks.text.excision import AnyCut, Cut, excise, settled
+from tasks.text.excision import AnyCut, Cut, Excised, excise, settled
 
 Turn = tuple[str, str]
 Chat = tuple[list[str], list[int]]
@@ -68,7 +68,8 @@ def documents(reads: Reads, min_characters: int, maker: str, as_chats: bool = Fa
 def row_key(maker: str, text_sha: str, cuts: Sequence[AnyCut]) -> str:
     """32 hex of SHA-256 over "<maker>:<text_sha>" and for each cut of all as they settle, ":<start>-<stop>", with
     "=<what is put there>" where something is said of it."""
-    spelled = "".join(f":{cut.start}-{cut.stop}{'' if cut.put is None else f'={cut.put!a}'}" for cut in settled(cuts))
+    apart = settled(cuts) if cuts else ()
+    spelled = "".join(f":{cut.start}-{cut.stop}{'' if cut.put is None else f'={cut.put!a}'}" for cut in apart)
     return hashlib.sha256(f"{maker}:{text_sha}{spelled}".encode()).hexdigest()[:32]
 
 
@@ -105,7 +106,7 @@ def _kept(
     chat: Chat | None,
 ) -> Document:
     try:
-        left = excise(text, cuts)
+        left = excise(text, cuts) if cuts else Excised(text, 0, 0)
         turns = () if chat is None else _turns(text, cuts, chat)
     except ValueError as error:
         raise InvariantError(

@@ -4,9 +4,9 @@ In: facts of the plan. Out: JSON. It holds nothing that shapes no id: not the to
 one that is renamed remakes nothing.
 
 {"format": 1, "engine": "sentencepiece", "options": {}, "sha256": 64 hex, "vocab_size": 4096, "dtype": "<u2",
- "eos_id": 2, "bos_id": 1, "unk_id": 0, "pad_id": 3, "maker": 32 hex}
+ "eos_id": 2, "bos_id": 1, "unk_id": 0, "pad_id": 3, "maker": 32 hex, "bos": "none"}
 engine: sentencepiece, tokenizers or tiktoken; options: see tasks.engines. An id that the tokenizer lacks is -1. maker:
-digest of model, library version and the ids of the probe text.
+digest of model, library version and the ids of the probe text. bos: where BOS stands, as params.yaml has it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def make(reads: Reads, params: TokenizeParams) -> Made:
     """tokenizer.json, from spec["tokenizer"]."""
-    return Made({".json": pretty({"format": 1, **reads.spec["tokenizer"]}).encode()})
+    return Made({".json": pretty({"format": 1, **reads.spec["tokenizer"], "bos": reads.spec["bos"]}).encode()})
 
 
 def facts(tokenizer: Tokenizer) -> dict[str, Any]:

@@ -1,0 +1,184 @@
+"""Rows to ids: what is encoded now, what stands already, and the checks that both must pass.
+
+In: documents, chats as their template writes them, and the ids of the part as it stands. Out: the ids of all rows in
+turn. It reads no verdict and writes no table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import compress
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tasks.artifacts.tokens import token_dtype
+from tasks.encoder import Tokenizer
+from tasks.errors import InvariantError, TokenizerError
+from tasks.step import Reads
+from tasks.tokenize.chats import Span, encode_chats
+from tasks.tokenize.documents import Document
+
+ROWS_CHECKED = 8
+"""Rows of each part, evenly spaced among those encoded, that are decoded again; judges, shapes no byte."""
+
+Ids = np.ndarray[Any, np.dtype[Any]]
+
+
+class Encoded(NamedTuple):
+    """flat: the ids of all rows, one row after another. sizes int64 [rows]: 0 for a dropped one. loss: uint8, 1 where
+    the model learns an id; None where it learns all."""
+
+    flat: Ids
+    sizes: Ids
+    loss: Ids | None
+
+    def counted(self, flags: Ids) -> Ids:
+        """How many of each row's ids have a flag, int64 [rows]."""
+        rows = np.searchsorted(np.cumsum(self.sizes), np.flatnonzero(flags), "right")
+        return np.bincount(rows, minlength=len(self.sizes))
+
+
+class Standing(NamedTuple):
+    """The part as it stands: places: row_key -> (start, stop) in flat and loss."""
+
+    places: dict[str, tuple[int, int]]
+    flat: Ids
+    loss: Ids | None
+
+
+def standing_rows(reads: Reads, dtype: str, vocab_size: int) -> Standing:
+    """The same part made with this code and these parameters; nothing where it does not fit or holds other ids."""
+    nothing = Standing({}, np.empty(0, dtype), None)
+    before = reads.previous()
+    if before is None:
+        return nothing
+    table = before.table("tokenize/tokens", ["row_key", "tokens", "learnt"])
+    tokens, learnt = table["tokens"].to_numpy(), int(table["learnt"].to_numpy().sum())
+    flat = before.array("tokenize/tokens", ".bin", dtype)
+    if len(flat) != tokens.sum() or (len(flat) and int(flat.max()) >= vocab_size):
+        return nothing
+    loss = before.array("tokenize/tokens", ".loss", "u1") if learnt < len(flat) else None
+    stops = np.cumsum(tokens)
+    rows = zip(table["row_key"].to_pylist(), (stops - tokens).tolist(), stops.tolist(), strict=True)
+    return Standing({key: (start, stop) for key, start, stop in rows if stop > start}, flat, loss)
+
+
+def encoded_rows(
+    rows: Sequence[Document],
+    chats: Mapping[int, Sequence[Span]],
+    tokenizer: Tokenizer,
+    standing: Standing,
+    dtype: np.dtype[Any],
+    bos_each: bool,
+) -> Encoded:
+    """The ids of each row; none for a dropped one. What stands is not encoded. chats: by row, those to encode."""
+    if dtype != token_dtype(tokenizer.vocab_size):
+        raise InvariantError(f"ids of {tokenizer.vocab_size} pieces do not go into {dtype.str}, as was planned")
+    kept = np.array([row.reason is None for row in rows], bool)
+    stands = np.array([row.row_key in standing.places for row in rows], bool) & kept
+    talked = np.isin(np.arange(len(rows)), list(chats))
+    written, sizes = encode([row.text for row in compress(rows, kept & ~stands & ~talked)], tokenizer, bos_each)
+    said = _closed(encode_chats(list(chats.values()), tokenizer), tokenizer, bos_each)
+    lengths, origin = np.zeros(len(rows), np.int64), np.full(len(rows), -1)
+    for number, (mask, found) in enumerate(
+        ((kept & ~stands & ~talked, sizes), (talked, said[2]), (stands, _sizes(rows, stands, standing)))
+    ):
+        lengths[mask], origin[mask] = found, number
+    sources = [written.astype(dtype), said[0].astype(dtype), _taken(rows, stands, standing.flat, standing)]
+    flat = _in_turn(sources, lengths, origin)
+    if said[1].all() and standing.loss is None:
+        return Encoded(flat, lengths, None)
+    learnt = np.ones(len(standing.flat), np.uint8) if standing.loss is None else standing.loss
+    parts = [np.ones(len(written), np.uint8), said[1], _taken(rows, stands, learnt, standing)]
+    loss = _in_turn(parts, lengths, origin)
+    return Encoded(flat, lengths, None if loss.all() else loss)
+
+
+def encode(texts: Sequence[str], tokenizer: Tokenizer, bos_each: bool = False) -> tuple[Ids, Ids]:
+    """(ids int32, ids of each text): each text between BOS, where asked for, and one EOS.
+
+    Raises TokenizerError where one of a few comes back otherwise.
+    """
+    flat, lengths = tokenizer.encode_batch(texts)
+    _check_ids(flat, tokenizer)
+    stops = np.cumsum(lengths)
+    for at in range(0, len(texts), max(1, len(texts) // ROWS_CHECKED)):
+        _check_round_trip(texts[at], flat[stops[at] - lengths[at] : stops[at]], tokenizer)
+    each = 2 if bos_each else 1
+    ends = stops + each * np.arange(1, len(texts) + 1)
+    closed = np.empty(len(flat) + each * len(texts), np.int32)
+    inner = np.ones(len(closed), bool)
+    inner[ends - 1] = False
+    closed[ends - 1] = tokenizer.eos_id
+    if bos_each:
+        begins = ends - lengths - each
+        inner[begins] = False
+        closed[begins] = tokenizer.bos_id
+    closed[inner] = flat
+    return closed, lengths + each
+
+
+def _closed(chats: Sequence[tuple[Ids, Ids]], tokenizer: Tokenizer, bos_each: bool) -> tuple[Ids, Ids, Ids]:
+    """(ids, loss, ids of each chat), with BOS where asked for; it is learnt where all of a chat is."""
+    ids, loss = [np.empty(0, np.int32)], [np.empty(0, np.uint8)]
+    for own, learnt in chats:
+        if bos_each:
+            ids.append(np.array([tokenizer.bos_id], np.int32))
+            loss.append(np.array([learnt.all()], np.uint8))
+        ids.append(own)
+        loss.append(learnt)
+    sizes = np.array([len(own) + bos_each for own, _ in chats], np.int64)
+    return np.concatenate(ids), np.concatenate(loss), sizes
+
+
+def _sizes(rows: Sequence[Document], stands: Ids, standing: Standing) -> Ids:
+    places = (standing.places[row.row_key] for row in compress(rows, stands))
+    return np.array([stop - start for start, stop in places], np.int64)
+
+
+def _taken(rows: Sequence[Document], stands: Ids, source: Ids, standing: Standing) -> Ids:
+    """What `source` holds of the rows that stand, one after another."""
+    places = (standing.places[row.row_key] for row in compress(rows, stands))
+    return np.concatenate([np.empty(0, source.dtype), *(source[start:stop] for start, stop in places)])
+
+
+def _in_turn(sources: Sequence[Ids], sizes: Ids, origin: Ids) -> Ids:
+    """The items of all rows in their order; each source holds its rows in that order too."""
+    used = [source for source in sources if len(source)]
+    if len(used) < 2:
+        return used[0] if used else sources[0]
+    out = np.empty(int(sizes.sum()), sources[0].dtype)
+    owner = np.repeat(origin, sizes)
+    for number, source in enumerate(sources):
+        out[owner == number] = source
+    return out
+
+
+def _check_ids(ids: Ids, tokenizer: Tokenizer) -> None:
+    """No text may hold a control id, nor an id that the vocabulary lacks."""
+    if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < tokenizer.vocab_size:
+        raise TokenizerError(
+            f"tokenizer {tokenizer.name} gave id {int(ids.max())}, its last is {tokenizer.vocab_size - 1}",
+            "restore its files",
+        )
+    for word in ("eos_id", "bos_id", "pad_id"):
+        if np.any(ids == getattr(tokenizer, word)):
+            raise TokenizerError(
+                f"tokenizer {tokenizer.name} turned text into its {word} {getattr(tokenizer, word)}",
+                "use a model whose control pieces are of type CONTROL",
+            )
+
+
+def _check_round_trip(text: str, ids: Ids, tokenizer: Tokenizer) -> None:
+    """Loss that nobody counts is an error; unknown ids are counted, and judged by the suite."""
+    if np.any(ids == tokenizer.unk_id):
+        return
+    back = tokenizer.decode(ids)
+    if back != text and tokenizer.exact_on(text):
+        at = next((at for at, pair in enumerate(zip(back, text, strict=False)) if pair[0] != pair[1]), len(back))
+        raise TokenizerError(
+            f"tokenizer {tokenizer.name} is lossy: {text[at : at + 20]!r} at character {at} came back as"
+            f" {back[at : at + 20]!r}",
+            "use one with byte pieces and without normalization",
+        )
