@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tasks.artifacts.documents import TEXT as SCHEMA
+from tasks.errors import IntegrityError
 from tasks.normalize.chats import Chats, chats_of
 from tasks.step import Made, Reads
 from tasks.text.columns import text_buffers
@@ -65,7 +66,12 @@ def cleaned(texts: pa.ChunkedArray, kinds: pa.ChunkedArray, params: NormalizePar
 
 
 def _in_one_way(texts: pa.ChunkedArray, kind: str, params: NormalizeParams) -> pa.LargeStringArray:
-    how = {str(name): how for name, how in params.kinds.items()}[kind]
+    known = {str(name): how for name, how in params.kinds.items()}
+    if kind not in known:
+        raise IntegrityError(
+            f"documents of kind {kind} lie in a part whose source is of kind {', '.join(known)}", "build ingest first"
+        )
+    how = known[kind]
     return normalize_texts(texts, how.form, how.whitespace, params.combining_marks_max)
 
 
