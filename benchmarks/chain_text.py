@@ -1,7 +1,8 @@
-"""From Parquet through ingest, normalize and filter to stored verdicts, all costs in: `python -m benchmarks chain_text`.
+"""From Parquet through ingest, normalize and filter to stored verdicts, all costs in.
 
-In: a corpus of benchmarks.text_corpus and ten times as much (GRISTMILL_MEGABYTES of text, 20 by default; 200 for a real
-run). Out: megabytes of text a CPU second of all processes, how much faster two workers are, memory, and how time grows.
+In: a corpus of benchmarks.text_corpus and ten times as much (GRISTMILL_MEGABYTES of text, 20 by default; 200 for a
+real run). Out: megabytes of text a CPU second of all processes, how much faster two workers are, memory, and how time
+grows.
 Each run is a process of its own that has built a small project before, so that imports and compiled kernels are there.
 """
 
@@ -39,7 +40,7 @@ def main() -> None:
     each = [sizes[small] / run["cpu"] for run in alone]
     figure("Parquet to verdicts, all costs in", [*each, sizes[large] / whole["cpu"]], 30, "MB/cpu-s")
     for step in CHAIN:
-        figure(f"  of it {step}", [sizes[large] / whole["steps"][step]], 0, "MB/cpu-s")
+        figure(f"  of it {step}", [sizes[large] / whole["steps"][step]], None, "MB/cpu-s")
     figure("two workers, wall", [whole["wall"] / two["wall"]], 1.7, "x", "one worker")
     grown = sizes[large] / sizes[small]
     figure(

@@ -42,8 +42,8 @@ def prose(languages: tuple[str, ...], megabytes: float) -> list[str]:
 
 
 def hard(megabytes: float) -> list[str]:
-    """The mixed ones as the worst sources hold them: decomposed accents, \\r\\n, double blanks, tabs, zero-width spaces,
-    ligatures, full-width letters."""
+    """The mixed ones as the worst sources hold them: decomposed accents, ligatures, numbers in circles, zero-width
+    spaces, double blanks, tabs, and line ends of two characters."""
     changes = (("fi", "ﬁ"), (". ", ".  "), ("\n", "\r\n"), (", ", ",\t"), ("e ", "e\u200b "), ("1", "①"))
     made = []
     for text in prose(MIXED, megabytes):
@@ -55,7 +55,7 @@ def hard(megabytes: float) -> list[str]:
 
 
 def lay_project(root: Path, megabytes: float) -> float:
-    """A project of one source of Parquet files with so much text, on the recipe of this repository with parts of 16 MiB;
+    """A project of one source of Parquet files with so much text, on this repository's recipe with parts of 16 MiB;
     returns the megabytes of text. Every document is another, of 300 to 20,000 characters, 3,000 in the mean."""
     shutil.rmtree(root, ignore_errors=True)
     (root / "texts").mkdir(parents=True)
