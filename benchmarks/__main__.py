@@ -6,6 +6,8 @@ import importlib
 import sys
 from pathlib import Path
 
+from benchmarks.figures import heading
+
 
 def names() -> list[str]:
     """The benchmarks there are: the modules with a main(); those that begin with peer run in the peers' environment."""
@@ -14,5 +16,6 @@ def names() -> list[str]:
 
 
 if __name__ == "__main__":
+    heading()
     for name in sys.argv[1:] or names():
         importlib.import_module(f"benchmarks.{name}").main()

@@ -1,17 +1,16 @@
 """Normalizing, measuring and judging text, against the usual Python and DataTrove: `python -m benchmarks text`.
 
-Texts are those of samples/, in documents of about 3,000 characters, repeated to some megabytes; or the .txt files below
-the folder that GRISTMILL_TEXTS names. CPU seconds of both in one run, alternating.
+Texts are those of benchmarks.text_corpus: English; the five languages of samples/ by turns; and those as the worst
+sources hold them. Goals are set for clean English. CPU seconds of both in one run, alternating.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import tempfile
 import unicodedata
-from itertools import cycle, islice
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ import pyarrow as pa
 import yaml
 
 from benchmarks.figures import cpu_seconds, figure, peer
+from benchmarks.text_corpus import ENGLISH, MIXED, ROOT, hard, prose
 from tasks.artifacts.documents import DOCUMENTS
 from tasks.artifacts.tables import read_table, write_table
 from tasks.artifacts.verdicts import SIGNALS
@@ -30,8 +30,7 @@ from tasks.normalize.text import make as make_text
 from tasks.text.languages import detect_languages
 from tasks.text.signals import measure_texts
 
-ROOT = Path(__file__).parent.parent
-TIMES, DOCUMENT, MEGABYTES, PEER_MEGABYTES, ROWS = 3, 3000, 8, 0.5, 1_000_000
+TIMES, MEGABYTES, PEER_MEGABYTES, ROWS = 3, 8, 0.5, 1_000_000
 
 
 class Held:
@@ -49,48 +48,49 @@ class Held:
 
 def main() -> None:
     """Print every figure; about half a minute, and a minute with the peer."""
-    texts = _texts(MEGABYTES)
-    _normalize(texts)
-    _signals(texts)
+    _normalize()
+    _signals(prose(MIXED, MEGABYTES))
     _thresholds()
-
-
-def _texts(megabytes: float) -> list[str]:
-    folder = Path(os.environ.get("GRISTMILL_TEXTS", ROOT / "samples" / "prose"))
-    documents: list[str] = []
-    for path in sorted(folder.rglob("*.txt")):
-        text = path.read_bytes()[: 1 << 20].decode("utf-8", "replace").replace("\r\n", "\n")
-        documents += [text[at : at + DOCUMENT] for at in range(0, len(text), DOCUMENT)]
-    size = sum(len(text.encode()) for text in documents) / len(documents)
-    return list(islice(cycle(documents), max(10, round(megabytes * 1e6 / size))))
 
 
 def _size(texts: list[str]) -> float:
     return sum(len(text.encode()) for text in texts) / 1e6
 
 
-def _normalize(texts: list[str]) -> None:
+def _normalize() -> None:
+    """The recipe's form and the same form as the usual Python, NFKC, each against that; as pages of the web."""
+    section = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))["normalize"]
+    usual_form = {kind: {"form": "NFKC", "whitespace": "collapse"} for kind in section["kinds"]}
+    recipes = {"": section, ", NFKC": section | {"kinds": usual_form}}
+    sets = {"English": prose(ENGLISH, MEGABYTES), "mixed": prose(MIXED, MEGABYTES), "hard": hard(MEGABYTES)}
+    for (name, texts), (form, recipe) in product(sets.items(), recipes.items()):
+        params = NormalizeParams.model_validate_json(json.dumps(recipe))
+        ours, ratios = _against_the_usual(texts, params)
+        judged = name == "English"
+        figure(f"normalize {name}{form}, digests included", ours, 120 if judged else None, "MB/cpu-s")
+        figure(f"normalize {name}{form}, ratio", ratios, 5 if judged else None, "x", "unicodedata NFKC + re")
+
+
+def _against_the_usual(texts: list[str], params: NormalizeParams) -> tuple[list[float], list[float]]:
+    """(MB a CPU second, ratios to the usual Python), alternating; the usual one makes no digests."""
     table = pa.table({field.name: pa.nulls(len(texts), field.type) for field in DOCUMENTS})
     table = table.set_column(table.column_names.index("text"), "text", pa.array(texts, pa.large_string()))
     table = table.set_column(table.column_names.index("kind"), "kind", pa.array(["web"] * len(texts)))
-    section = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))["normalize"]
-    params, reads = NormalizeParams.model_validate_json(json.dumps(section)), Held(ingest_documents=table)
-    white, ours, usual = re.compile(r"\s+"), [], []
+    reads, white, ours, usual = Held(ingest_documents=table), re.compile(r"\s+"), [], []
     make_text(reads, params)  # type: ignore[arg-type]
     for _ in range(TIMES):
         ours.append(cpu_seconds(lambda: make_text(reads, params)))  # type: ignore[arg-type]
         usual.append(
             cpu_seconds(lambda: [white.sub(" ", unicodedata.normalize("NFKC", text)).strip() for text in texts])
         )
-    figure("normalize, digests included", [_size(texts) / seconds for seconds in ours], 120, "MB/cpu-s")
     ratios = [slow / fast for slow, fast in zip(usual, ours, strict=True)]
-    figure("normalize, ratio", ratios, 5, "x", "unicodedata NFKC + re")
+    return [_size(texts) / seconds for seconds in ours], ratios
 
 
 def _signals(texts: list[str]) -> None:
     column, languages = pa.array(texts, pa.large_string()), pa.array(["en"] * len(texts))
     measure_texts(column.slice(0, 10), languages.slice(0, 10))
-    some = _texts(PEER_MEGABYTES)
+    some = prose(MIXED, PEER_MEGABYTES)
     ours: list[float] = []
     theirs: list[float] = []
     with tempfile.TemporaryDirectory() as folder:

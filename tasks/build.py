@@ -16,7 +16,7 @@ from tasks.artifacts.canonical import canonical, digest
 from tasks.artifacts.manifest import Entry, Manifest
 from tasks.carry import Items, sound_entries
 from tasks.errors import GristmillError
-from tasks.parts import FileReads, Job, Shown, ingredients, made_items, planner_digest, setting, unit_key
+from tasks.parts import FileReads, Job, Shown, ingredients, made_items, narrowed, planner_digest, setting, unit_key
 from tasks.planning import Planning
 from tasks.project import Project
 from tasks.sources import scan
@@ -126,9 +126,11 @@ class Build:
 
     def job(self, folder: Folder, unit: Unit) -> Job:
         """The work on one unit, with its key."""
-        own = setting(self.ingredients[folder.name], unit.spec)
+        whole = self.ingredients[folder.name]
+        own = setting(whole | {"params": narrowed(whole["params"], folder.members, unit.spec)}, unit.spec)
         key = unit_key(own, [(read, name, self.entries(read)[name].content) for read, name in unit.reads])
-        shown = Shown(folder.name, {name: getattr(self.params, name) for name in folder.shapes})
+        fields = {name: getattr(self.params, name) for name in folder.shapes}
+        shown = Shown(folder.name, narrowed(fields, folder.members, unit.spec))
         files = FileReads(unit.name, unit.spec, self._files(unit), unit.files, self._before(folder, unit, own))
         made = self.staging / "made" / folder.name
         return Job(folder.name, folder.function, folder.spread, unit.name, key, own, shown, files, made)

@@ -45,6 +45,12 @@ def setting(ingredients: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
     return digest({**ingredients, "spec": spec})
 
 
+def narrowed(fields: Mapping[str, Any], members: Mapping[str, str], spec: Mapping[str, Any]) -> dict[str, Any]:
+    """`fields` of the params, of each mapping only the member that the unit's specification names (Folder.members)."""
+    chosen = {name: spec[word] for name, word in members.items() if word in spec}
+    return {name: {chosen[name]: value[chosen[name]]} if name in chosen else value for name, value in fields.items()}
+
+
 def unit_key(setting: str, reads: Iterable[tuple[str, str, str]]) -> str:
     """64 hex over a setting and (folder, unit, content digest) of everything read."""
     return digest([setting, [list(read) for read in reads]])

@@ -164,6 +164,8 @@ class Folder:
         set per part (dedup's verdicts).
     reads: input folders as "step/folder"; this step's own earlier folders likewise.
     shapes: names of the fields of the step's params that shape these bytes.
+    members: name of a field in `shapes` that is a mapping -> word of a unit's specification that names one of its
+        members: that one alone is in the unit's key, and shown to the function. A unit without the word has all.
     versions: distributions whose version shapes these bytes, as ("sentencepiece",); "unicodedata" for Python's
         tables of characters.
     plan: how the folder is cut into units.
@@ -175,6 +177,7 @@ class Folder:
     function: str
     reads: tuple[str, ...] = ()
     shapes: tuple[str, ...] = ()
+    members: Mapping[str, str] = field(default_factory=dict)
     versions: tuple[str, ...] = ()
     plan: Callable[[Plan, Folder], list[Unit]] = each_part
     place: str = "{folder}/{unit}"

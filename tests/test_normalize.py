@@ -15,9 +15,10 @@ from tasks import perform as module
 from tasks.artifacts.documents import DOCUMENTS, TEXT
 from tasks.artifacts.manifest import Manifest
 from tasks.artifacts.tables import read_table
-from tasks.errors import InvariantError, ParamsError
+from tasks.errors import IntegrityError, InvariantError, ParamsError
 from tasks.normalize import STEP, NormalizeParams, invariants, rows
 from tasks.normalize.text import SCHEMA, make
+from tasks.parts import narrowed
 from tasks.perform import perform
 from tasks.project import Project
 
@@ -213,6 +214,34 @@ def test_the_step_makes_what_changed_only(project):
     assert texts(project)[100] == "other"
     lay(project.root, kinds={**KINDS, "web": {"form": "NFC", "whitespace": "keep"}})
     assert perform(STEP, project).carried["text"] == 0 and texts(project)[0] == "text  0"
+
+
+def test_another_kind_makes_nothing_anew(project):
+    perform(ingest.STEP, project)
+    first = perform(STEP, project)
+    lay(project.root, kinds={**KINDS, "code": {"form": "NFKC", "whitespace": "keep"}})
+    report = perform(STEP, project)
+    assert report.made["text"] == 0 and report.carried["text"] == first.made["text"]
+    lay(project.root, kinds={**KINDS, "web": {"form": "NFKC", "whitespace": "inside"}})
+    assert perform(STEP, project).made["text"] == first.made["text"]
+    lay(project.root, kinds=KINDS, combining_marks_max=29)
+    assert perform(STEP, project).made["text"] == first.made["text"]
+
+
+def test_documents_of_another_kind_than_their_source_are_refused(project):
+    """params.yaml gives the source another kind and only normalize is run."""
+    perform(ingest.STEP, project)
+    recipe = json.loads((project.root / "params.yaml").read_text())
+    recipe["ingest"]["sources"][0]["kind"] = "book"
+    (project.root / "params.yaml").write_text(json.dumps(recipe))
+    with pytest.raises(IntegrityError, match=r"documents of kind web lie in a part whose source is of kind book.*"):
+        perform(STEP, project)
+
+
+def test_a_function_sees_the_member_that_its_unit_names():
+    spec, fields = {"kind": "web"}, {"kinds": KINDS, "combining_marks_max": 30}
+    assert narrowed(fields, {"kinds": "kind"}, spec) == {"kinds": {"web": KINDS["web"]}, "combining_marks_max": 30}
+    assert narrowed(fields, {"kinds": "kind"}, {}) == fields == narrowed(fields, {}, spec)
 
 
 def test_a_wrong_form_is_named(project):

@@ -9,7 +9,7 @@ import pytest
 
 import tasks.validate
 from tasks.errors import ParamsError
-from tasks.profile import sample_rows, visible
+from tasks.profile import sample_rows, visible, with_visible
 from tasks.suites import load
 from tasks.validate import suite_digest, validate
 from tests.fakes import DROP_SHARE, NOT_EMPTY, FakeArtifact, check, expect, fake_step, lay, of_units, the_only
@@ -114,6 +114,14 @@ def test_blank_is_not_visible(tmp_path):
         1,
         1,
     ]
+
+
+def test_visible_characters_of_a_column_are_those_of_its_values():
+    texts = ["", "  \n", "a b", None, "\u200b", "日本 x", "\x7f\x80", "é", "web-0123", "\tz\x00"]
+    table = with_visible(pa.table({"text": pa.chunked_array([texts[:4], texts[4:]], pa.string())}), ["text"])
+    assert table["text_visible"].to_pylist() == [None if text is None else visible(text) for text in texts]
+    assert with_visible(table.slice(2, 5), ["text"])["text_visible"].to_pylist() == [2, None, 0, 3, 0]
+    assert with_visible(pa.table({"n": pa.array([7, -12])}), ["n"])["n_visible"].to_pylist() == [1, 3]
 
 
 @pytest.mark.parametrize("name", ["all_null", "blank", "mixed"])

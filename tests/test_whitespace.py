@@ -1,4 +1,4 @@
-"""Clean text: right values worked out by hand, idempotence, and no blow-up on marks."""
+"""Clean text: right values worked out by hand, the plain chain of substitutions as oracle, idempotence, no blow-up."""
 
 import json
 import sys
@@ -6,12 +6,16 @@ import time
 import unicodedata
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from corpora import shared
 from hypothesis import example, given
 from hypothesis import strategies as st
+from plain_text import is_mark, plain_text
 
 from tasks.text.chats import joined
-from tasks.text.whitespace import FORMS, MARK, WHITESPACE, classes, normalize
+from tasks.text.forms import MARK, UNSURE, form_of
+from tasks.text.whitespace import FORMS, WHITESPACE, normalize_texts
 
 SHARED = Path(__file__).parents[2] / "shared"
 TRICKY = (
@@ -25,6 +29,18 @@ TEXTS = st.text(st.sampled_from(TRICKY), max_size=60) | st.text(max_size=60)
 
 def clean(text, whitespace="inside", form="NFC", marks=30):
     return normalize(text, form, whitespace, marks)
+
+
+def normalize(text, form, whitespace, marks):
+    return normalize_texts(pa.array([text]), form, whitespace, marks).to_pylist()[0]
+
+
+def assert_plain(texts, form, whitespace, marks=30):
+    """Every text as the oracle makes it, alone and behind others."""
+    found = normalize_texts(pa.array(texts, pa.large_string()), form, whitespace, marks)
+    found.validate(full=True)
+    for text, result in zip(texts, found.to_pylist(), strict=True):
+        assert result == plain_text(text, form, whitespace, marks), ascii(text[:200])
 
 
 @pytest.mark.parametrize(
@@ -79,12 +95,14 @@ def test_marks_cost_no_quadratic_time():
     assert time.process_time() - begin < 3  # unbounded: 200 kB took 27 s
 
 
-def test_every_character_that_reordering_moves_is_a_mark():
-    marks = classes() & MARK > 0
+@pytest.mark.parametrize("form", FORMS)
+def test_every_character_that_reordering_moves_is_a_mark(form):
+    classes = form_of(form).classes
     for code in range(sys.maxunicode + 1):
-        if unicodedata.combining(chr(code)):
-            assert marks[code], hex(code)
-    assert not marks[ord("a")] and not marks[0xFE0F] and marks[0xFF9E]
+        if 0xD800 <= code < 0xE000:
+            continue
+        assert is_mark(chr(code)) <= bool(classes[code] & (MARK | UNSURE)), hex(code)
+    assert not classes[ord("a")] and not classes[0xFE0F] and not classes[ord("中")]
 
 
 @given(TEXTS, st.sampled_from(FORMS), st.sampled_from(WHITESPACE), st.integers(1, 4))
@@ -99,6 +117,110 @@ def test_normalizing_twice_is_normalizing_once(text, form, whitespace, marks):
     assert "\n\n\n\n" not in once and " \n" not in once and once == once.strip("\n")
     if whitespace == "collapse":
         assert "  " not in once and "\t" not in once and "\n\n\n" not in once
+
+
+EVERY = [chr(code) for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code)) not in ("Cs", "Cn", "Co")]
+"""Every character there is but, of the ideographs and syllables of Hangul, one in sixteen."""
+CODES = [
+    letter
+    for letter in EVERY
+    if ord(letter) % 16 == 3 or unicodedata.name(letter, "").split(" ")[0] not in ("CJK", "HANGUL")
+]
+CODES += [
+    letter for letter in EVERY if unicodedata.name(letter, "").startswith(("CJK COMPAT", "HANGUL JUNG", "HANGUL JONG"))
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("whitespace", WHITESPACE)
+def test_every_character_in_every_form_is_as_the_plain_way_makes_it(form, whitespace):
+    around = ("e{}\u0301 ", "\u1100\u1161{}\u11a8\u0316", " {}\n{} ", "{}{}")
+    texts = [around[at % 4].replace("{}", letter) for at, letter in enumerate(CODES)]
+    texts += [around[(at + 2) % 4].replace("{}", letter) for at, letter in enumerate(CODES)]
+    found = normalize_texts(pa.array(texts, pa.large_string()), form, whitespace, 30).to_pylist()
+    expected = (plain_text(text, form, whitespace, 30) for text in texts)
+    assert [ascii(text) for text, result, plain in zip(texts, found, expected, strict=True) if result != plain] == []
+
+
+PIECES = (
+    "word ",
+    "a b\n",
+    "x" * 61,
+    "  ",
+    "\t",
+    "\n",
+    "\n\n",
+    " \n",
+    "中文，",
+    "\u3000",
+    "e\u0301",
+    "\u200d",
+    "ﬁ",
+    "\r\n",
+)
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(PIECES) | st.text(st.sampled_from(TRICKY), max_size=3), max_size=30), max_size=4),
+    st.sampled_from(FORMS),
+    st.sampled_from(WHITESPACE),
+    st.sampled_from((1, 2, 30)),
+)
+@example([["x" * 61, "\n", "\n", "\n", "word "]], "NFC", "collapse", 30)
+@example([["x" * 64, "\n\n", "\n", "\n", "x" * 64, "\u0301"]], "NFC", "keep", 30)
+@example([["e"], ["\u0301"], []], "NFC", "inside", 30)
+def test_every_text_is_as_the_plain_way_makes_it(texts, form, whitespace, marks):
+    """Blocks of 64 bytes are passed over whole: what is to be done stands on every side of their borders."""
+    assert_plain(["".join(pieces) for pieces in texts], form, whitespace, marks)
+
+
+@pytest.mark.parametrize("shift", range(0, 70, 3))
+@pytest.mark.parametrize(
+    "inner", ["  ", "\n\n\n", "\n\n\n\n", " \n", "\t", "\n  ", "e\u0301", "\x00", "\r\n", "\u2028", "ﬁ"]
+)
+def test_at_every_border_of_blocks(shift, inner):
+    texts = ["x" * shift + inner + "y " * 40, "y " * 40 + "x" * shift + inner, "é" * shift + inner + "中" * 40]
+    for form, whitespace in (("NFC", "inside"), ("NFKC", "collapse"), ("none", "keep")):
+        assert_plain(texts, form, whitespace)
+
+
+WAYS = [("NFC", "inside"), ("NFKC", "collapse"), ("none", "keep"), ("NFKC", "keep")]
+TEXT_FOLDERS = ("books", "papers", "code", "text-unicode", "jsonl", "web/encodings", "web/langid", "web/html")
+
+
+def real_texts(folder, most):
+    """Every file below `folder` as one text, and each string of its JSON Lines; no more than `most` bytes of a file.
+    What is no UTF-8 is read as latin-1, which is text of the oddest kind."""
+    for path in sorted(path for path in shared(f"corpora/{folder}").rglob("*") if path.is_file()):
+        if path.suffix == ".jsonl":
+            lines = path.read_bytes()[:most].split(b"\n")[:-1]
+            for record in (json.loads(line) for line in lines if line.strip()):
+                yield from (
+                    (value for value in record.values() if isinstance(value, str)) if isinstance(record, dict) else ()
+                )
+        elif path.suffix not in (".gz", ".lz4"):
+            raw = path.read_bytes()[:most]
+            try:
+                yield raw.decode("utf-8")
+            except UnicodeDecodeError:
+                yield raw.decode("latin-1")
+
+
+@pytest.mark.parametrize("folder", TEXT_FOLDERS)
+def test_real_texts_are_as_the_plain_way_makes_them(folder):
+    """Books, papers, code and pages of many languages and encodings: the beginning of each file; whole ones below."""
+    texts = list(real_texts(folder, 30_000))
+    assert texts
+    for form, whitespace in WAYS[:2]:
+        assert_plain(texts, form, whitespace)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("folder", TEXT_FOLDERS)
+def test_all_real_texts_are_as_the_plain_way_makes_them(folder):
+    texts = list(real_texts(folder, 1 << 30))
+    for form, whitespace in WAYS:
+        assert_plain(texts, form, whitespace)
 
 
 @given(st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S")), max_size=40))

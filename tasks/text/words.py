@@ -31,7 +31,9 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from tasks.text.columns import one_array as one_array
+from tasks.text.columns import text_buffers as text_buffers
 
 SYMBOL, WHITE, LETTER, ALONE, MARK = 0, 1, 2, 3, 4
 """Classes of code points; ALONE is a letter or digit of a script written without spaces."""
@@ -113,30 +115,6 @@ def word_room(size: int, texts: int) -> Arrays:
     # A word takes at least two bytes with its separator, three where it has none.
     most = (size + texts) // 2 + 1
     return np.empty(most, np.uint64), np.empty(most, np.int64), np.empty(most, np.int64)
-
-
-def text_buffers(texts: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
-    """(offsets int64 [D + 1], data uint8) of a column of strings, made one by `one_array`."""
-    texts = one_array(texts)
-    if not len(texts):
-        return np.zeros(1, np.int64), np.zeros(0, np.uint8)
-    _, offsets, data = texts.buffers()
-    offsets_D1 = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    return offsets_D1, np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
-
-
-def one_array(texts: pa.Array | pa.ChunkedArray) -> pa.LargeStringArray:
-    """A column of strings as one array of large_string without nulls; no copy where it is that already.
-
-    Nulls become empty texts: Arrow lets their slots cover bytes that mean nothing.
-    """
-    if not pa.types.is_large_string(texts.type):
-        texts = texts.cast(pa.large_string())
-    if texts.null_count:
-        texts = pc.fill_null(texts, "")
-    if isinstance(texts, pa.ChunkedArray):
-        return texts.chunk(0) if texts.num_chunks == 1 else texts.combine_chunks()
-    return texts
 
 
 @cache
