@@ -11,10 +11,8 @@ part again.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,11 +23,15 @@ import pyarrow as pa
 
 from tasks.artifacts.canonical import canonical
 from tasks.artifacts.documents import DOCUMENTS, PLACES, REJECTS
+from tasks.digests import stamp_of
 from tasks.errors import SourceError
-from tasks.ingest.containers import OFFSETS, Opened, file_blocks, opened
+from tasks.ingest.containers import OFFSETS, Opened, opened
 from tasks.ingest.fields import Fields, Reject, Skip, read_fields
 from tasks.ingest.how import How, how_of
+from tasks.ingest.quick import is_quick, quick_row
 from tasks.ingest.records import Record, file_unit, fold, records
+from tasks.ingest.scans import at_rows, rows_of
+from tasks.ingest.spooling import bounded, spooled
 from tasks.step import Reads
 from tasks.text.pieces import pieces
 
@@ -43,7 +45,8 @@ WHOLE = -1
 
 class Span(NamedTuple):
     """Bytes of one file. file: path in its source; form: the format that its name claims. start, stop: bytes after
-    decompression, stop WHOLE for the whole file; number: the line that the first record is.
+    decompression, stop WHOLE for the whole file; number: the line that the first record is. scan: of a part of a file,
+    where its records were found: the scan's path, first and last row, and the stamp of the file at that time.
     """
 
     file: str
@@ -52,6 +55,7 @@ class Span(NamedTuple):
     start: int
     stop: int
     number: int
+    scan: tuple[str, int, int, list[int]] = ("", 0, 0, [])
 
 
 @dataclass
@@ -66,6 +70,27 @@ class Reading:
     places: list[tuple[Any, ...]] = field(default_factory=list)
     rejects: list[tuple[Any, ...]] = field(default_factory=list)
     counted: Counter[str] = field(default_factory=Counter)
+
+    def add_all(self, file: str, it: Opened, found: Iterator[Record]) -> None:
+        """Every record: what is quickly read is, the others go to `add`."""
+        if not is_quick(it.records, self.kind, self.how):
+            for record in found:
+                self.add(file, it, record)
+            return
+        code, most, plain = self.kind == "code", self.limits.pieces.get(self.kind), it.form in OFFSETS
+        documents, places, quick = self.documents, self.places, 0
+        for record in found:
+            number, offset, size, raw, _, digest = record
+            row = quick_row(raw, code) if raw is not None else None
+            if row is None or (most is not None and len(row[0]) > most):
+                self.add(file, it, record)
+            else:
+                documents.append((digest.hex()[:32], self.source, self.kind, *row))
+                places.append((file, number, offset if plain else WHOLE, size, 0))
+                quick += 1
+        self.counted["records_in"] += quick
+        if quick:
+            self.counted["documents|shape=text"] += quick
 
     def add(self, file: str, it: Opened, record: Record) -> None:
         """A record, as a document or its pieces, as a reject, or skipped and counted."""
@@ -166,54 +191,15 @@ def _add_span(reading: Reading, span: Span, plan: dict[str, Any], units: list[by
         data = path.read_bytes()
         units.append(file_unit(span.form, hashlib.sha256(data).hexdigest()))
         it = opened(pa.BufferReader(data), span.form, named, reading.how.encoding, reading.limits.record)
-        stream = _bounded(it.stream, plan["whole_bytes_max"], named)
-        for record in records(stream, it.records, reading.source, reading.limits.record):
-            reading.add(span.file, it, record)
+        stream = bounded(it.stream, plan["whole_bytes_max"], named)
+        reading.add_all(span.file, it, records(stream, it.records, reading.source, reading.limits.record))
         return
     with pa.OSFile(str(path)) as file:
         it = opened(file, span.form, named, reading.how.encoding, reading.limits.record)
         plain = path if it.plain else spooled(it.stream, it.form, span.sha256, Path(plan["spool"]))
-    stream = file_blocks(plain, span.start, span.stop)
-    for record in records(stream, it.records, reading.source, reading.limits.record, span.start, span.number):
-        units.append(record.digest)
-        reading.add(span.file, it, record)
-
-
-def _bounded(stream: Iterator[bytes], most: int, named: str) -> Iterator[bytes]:
-    """`stream`, which must not hold above `most` bytes: a small file that unpacks to gigabytes is not held
-    whole.
-    """
-    held = 0
-    for block in stream:
-        held += len(block)
-        if held > most:
-            raise SourceError(
-                f"{named} unpacks to more than {most} bytes, too many for one part",
-                "set small_file_bytes to its size or below, so that it is cut between its records",
-            )
-        yield block
-
-
-def spooled(stream: Iterator[bytes], form: str, sha256: str, spool: Path) -> Path:
-    """The bytes of `stream` as a file in `spool`, which the first that asks makes.
-
-    A copy is there whole or not at all; who comes while it is made waits for it.
-    """
-    plain = spool / f"{sha256}.{form}"
-    spool.mkdir(parents=True, exist_ok=True)
-    with (spool / f"{sha256}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not plain.exists():
-            _write(stream, plain)
-    return plain
-
-
-def _write(stream: Iterator[bytes], plain: Path) -> None:
-    partial = plain.with_name(f"{plain.name}.{os.getpid()}")
-    try:
-        with partial.open("wb") as file:
-            for block in stream:
-                file.write(block)
-        partial.rename(plain)
-    finally:
-        partial.unlink(missing_ok=True)
+    scan, first, last, stamp = span.scan
+    rows = rows_of(Path(scan))[first:last]
+    reading.add_all(span.file, it, at_rows(plain, rows, reading.limits.record))
+    units.append(rows["digest"].tobytes())
+    if stamp_of(path) != stamp:
+        raise SourceError(f"{named} changed while it was read", "build again")
