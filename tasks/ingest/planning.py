@@ -25,10 +25,12 @@ import numpy as np
 
 from tasks.artifacts.canonical import canonical
 from tasks.digests import Digests, stamp_of
+from tasks.ingest.gathering import WHOLE
 from tasks.ingest.how import How
-from tasks.ingest.reading import WHOLE, Span
+from tasks.ingest.reading import Span
 from tasks.ingest.records import file_unit, fold
-from tasks.ingest.scanning import Scan, Scanner
+from tasks.ingest.scanning import Asked, Scan, Scanner
+from tasks.ingest.scans import GROUPS
 from tasks.sources import format_of, place
 from tasks.step import Folder, Plan, Unit
 from tasks.text.cut import cut_points
@@ -128,8 +130,8 @@ def _stands(plan: Plan, part: Part) -> bool:
 
 def _parts(plan: Plan) -> list[Part]:
     found, state = plan.sources()["sources"], plan.root / ".gristmill"
-    digests, most = Digests.recall(state / "stamps" / "sources.json"), plan.params.record_bytes_max
-    scanner = Scanner(state / "scans", plan.scratch() / "spool", most, digests, plan.executor())
+    digests = Digests.recall(state / "stamps" / "sources.json")
+    scanner = Scanner(state / "scans", plan.scratch() / "spool", digests, plan.executor())
     laid = []
     for source in sorted(plan.params.sources, key=lambda source: source.name):
         runs = Runs(plan.params, source.name, source.kind, source.how, found[source.name]["files"])
@@ -157,8 +159,8 @@ class Runs:
         """The parts, named, in the order of origin."""
         found: list[tuple[str, str, tuple[Span, ...]]] = []
         small, large = self._sorted()
-        scans = {} if limit is not None else {path: self._scan(scanner, root, path) for path in large}
-        count = len(small) + sum(len(scan.rows) for scan in scans.values())
+        scans = {} if limit is not None else scanner.scans([self._asked(root, path) for path in large])
+        count = len(small) + sum(scan.count for scan in scans.values())
         left = limit if limit is not None else take(count, None, fraction)
         if small:
             taken = small[: max(1, left)]
@@ -167,9 +169,9 @@ class Runs:
         for path in large:
             if left <= 0:
                 break
-            scan = scans[path] if path in scans else self._scan(scanner, root, path)
+            scan = scans[path] if path in scans else scanner.scans([self._asked(root, path)])[path]
             found += self._of_records(path, scan, left)
-            left -= len(scan.rows)
+            left -= scan.count
         return self._named(found)
 
     def _sorted(self) -> tuple[list[str], list[str]]:
@@ -185,8 +187,10 @@ class Runs:
         assert form is not None  # noqa: S101 - sources.json lists known formats only
         return self.how.claim(form)
 
-    def _scan(self, scanner: Scanner, root: Path, path: str) -> Scan:
-        return scanner.scan(root, path, self._form(path), self.files[path]["sha256"], self.how, self.source)
+    def _asked(self, root: Path, path: str) -> Asked:
+        record, group = self.params.record_bytes_max, self.params.part_bytes_max
+        sha256 = self.files[path]["sha256"]
+        return Asked(root, path, self._form(path), sha256, self.how, self.source, record, group)
 
     def _cut(self, sizes: Array, digests: Array) -> Iterator[tuple[int, int]]:
         """[start, stop) of each part of a run; a run of no more than a window is one."""
@@ -209,11 +213,12 @@ class Runs:
 
     def _of_records(self, path: str, scan: Scan, most: int) -> Iterator[tuple[str, str, tuple[Span, ...]]]:
         """Parts of the first `most` records of a file."""
-        form, sha256, rows = self._form(path), self.files[path]["sha256"], scan.rows[:most]
+        form, sha256, rows = self._form(path), self.files[path]["sha256"], scan.first(most)
         digests = np.ascontiguousarray(rows["digest"][:, :8]).view(">u8").reshape(-1)
         for start, stop in self._cut(rows["size"] + 1, digests.astype(np.uint64)):
             first, last = rows[start], rows[stop - 1]
-            end, kept = int(last["offset"] + last["size"]), (str(scan.file), start, stop, scan.stamp)
+            end = stop if scan.records == GROUPS else int(last["offset"] + last["size"])
+            kept = (str(scan.file), start, stop, scan.stamp)
             span = Span(path, form, sha256, int(first["offset"]), end, int(first["number"]), kept)
             yield scan.records, fold([rows["digest"][start:stop].tobytes()]), (span,)
 

@@ -13,23 +13,28 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, islice
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from tasks.artifacts.canonical import digest
 from tasks.code import function_digest
 from tasks.digests import Digests
 from tasks.errors import SourceError
-from tasks.ingest.containers import file_blocks, opened
+from tasks.ingest.containers import Opened, file_blocks, opened
+from tasks.ingest.groups import has_groups, scan_groups
 from tasks.ingest.how import How
+from tasks.ingest.ranges import Range
 from tasks.ingest.records import WHOLE, records
-from tasks.ingest.scans import Array, as_rows, is_whole, lines_of, rows_of, write_scan
+from tasks.ingest.scans import GROUPS, Array, as_rows, is_whole, lines_of, rows_of, write_scan
 from tasks.ingest.spooling import spooled
+from tasks.workers import finish_all
 
 CHUNK = 65_536
 RANGE_BYTES = 64 << 20
@@ -47,51 +52,102 @@ class Scan:
     file: Path
     stamp: list[int]
 
+    @property
+    def count(self) -> int:
+        """How many records there are, rows of Parquet where row groups are the units."""
+        return lines_of(self.file) if self.records == GROUPS else len(self.rows)
+
+    def first(self, most: int) -> Array:
+        """Rows that hold the first `most` records, whole row groups where those are the units."""
+        if self.records != GROUPS:
+            return self.rows[:most]
+        return self.rows[: int(np.searchsorted(self.rows["number"], most))]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A file to be scanned. claim: the format by its name; sha256: its digest; group: bytes of a row group at most."""
+
+    root: Path
+    path: str
+    claim: str
+    sha256: str
+    how: How
+    source: str
+    limit: int
+    group: int
+
+    @property
+    def file(self) -> Path:
+        return self.root / self.path
+
+    def opened(self, file: pa.NativeFile) -> Opened:
+        return opened(file, self.claim, f"{self.source}: {self.path}", self.how.encoding, self.limit)
+
+
+class Begun(NamedTuple):
+    """A scan under way: what it finds is in `found`, or in `ranges`, which make it."""
+
+    records: str
+    found: Path
+    ranges: list[Path]
+    work: list[Future[None]]
+
 
 @dataclass
 class Scanner:
-    """home: where scans are kept; spool: unpacked copies; limit: bytes of a record held at most."""
+    """home: where scans are kept; spool: unpacked copies."""
 
     home: Path
     spool: Path
-    limit: int
     digests: Digests
     executor: Executor
     used: set[str] = field(default_factory=set)
 
-    def scan(self, root: Path, path: str, claim: str, sha256: str, how: How, source: str) -> Scan:
-        """Where the records of a file lie. claim: the format by its name.
+    def scans(self, asked: list[Asked]) -> dict[str, Scan]:
+        """Path -> where the records of that file lie; many files, and ranges of one, side by side.
 
-        Raises SourceError where the file is damaged or is no longer what `sha256` names.
+        Raises SourceError where a file is damaged or is no longer what its digest names.
         """
-        with pa.OSFile(str(root / path)) as file:
-            it = opened(file, claim, f"{source}: {path}", how.encoding, self.limit)
-            name = digest([sha256, claim, how.plain, source, self.limit, self._code])
-            found = self.home / name
-            if not is_whole(found):
-                plain = root / path if it.plain else spooled(it.stream, it.form, sha256, self.spool)
-                self._scan(found, plain, it.records, source)
-        self.used.add(name)
-        stamp = self.digests.stamp_with(root / path, sha256)
-        if stamp is None:
-            raise SourceError(f"source {source} changed while it was read: {path}", "build again")
-        return Scan(it.records, rows_of(found), found, stamp)
+        begun = {it.path: self._begin(it) for it in asked}
+        finish_all([work for scan in begun.values() for work in scan.work])
+        return {it.path: self._end(it, begun[it.path]) for it in asked}
 
-    def _scan(self, found: Path, plain: Path, form: str, source: str) -> None:
-        """Scan what is not scanned yet, range by range, and put the ranges together."""
-        size, ranges = plain.stat().st_size, found.with_name(found.name + ".ranges")
-        ranges.mkdir(parents=True, exist_ok=True)
-        step = max(1, size) if form in WHOLE or form == "paragraphs" else RANGE_BYTES
-        files = [ranges / f"{start:015}" for start in range(0, max(1, size), step)]
-        todo = [(int(file.name), file) for file in files if not is_whole(file)]
-        for done in [self.executor.submit(scan_range, plain, form, source, self.limit, step, *it) for it in todo]:
-            done.result()
-        _join(files, found)
-        shutil.rmtree(ranges)
+    def _begin(self, asked: Asked) -> Begun:
+        with pa.OSFile(str(asked.file)) as file:
+            it = asked.opened(file)
+            groups = it.form == "parquet" and has_groups(file, asked.group)
+        records = GROUPS if groups else it.records
+        named = [asked.sha256, asked.claim, asked.how.plain, asked.source, asked.limit, groups, self._code]
+        found = self.home / digest(named)
+        twin = found.name in self.used
+        self.used.add(found.name)
+        if twin or is_whole(found):
+            return Begun(records, found, [], [])
+        if groups:
+            return Begun(records, found, [], [self.executor.submit(scan_groups, asked.file, asked.source, found)])
+        if not it.plain or not _in_ranges(records):
+            return Begun(records, found, [], [self.executor.submit(scan_stream, asked, self.spool, found)])
+        home = found.with_name(found.name + ".ranges")
+        home.mkdir(parents=True, exist_ok=True)
+        ranges = [home / f"{start:015}" for start in range(0, max(1, asked.file.stat().st_size), RANGE_BYTES)]
+        todo = [file for file in ranges if not is_whole(file)]
+        return Begun(records, found, ranges, [self.executor.submit(scan_range, asked, file) for file in todo])
+
+    def _end(self, asked: Asked, begun: Begun) -> Scan:
+        if begun.ranges:
+            _join(begun.ranges, begun.found)
+            shutil.rmtree(begun.ranges[0].parent)
+        stamp = self.digests.stamp_with(asked.file, asked.sha256)
+        if stamp is None:
+            begun.found.unlink()
+            raise SourceError(f"source {asked.source} changed while it was read: {asked.path}", "build again")
+        return Scan(begun.records, rows_of(begun.found), begun.found, stamp)
 
     @cached_property
     def _code(self) -> list[str]:
-        return [function_digest(f"tasks.ingest.{name}") for name in ("containers:opened", "records:records")]
+        names = ("containers:opened", "ranges:Range", "groups:scan_groups")
+        return [function_digest(f"tasks.ingest.{name}") for name in names]
 
     def forget_others(self) -> None:
         """Delete the scans that no source asked for."""
@@ -100,42 +156,30 @@ class Scanner:
                 shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)
 
 
-def scan_range(plain: Path, form: str, source: str, limit: int, step: int, start: int, found: Path) -> None:
-    """Scan the records of `plain` that begin in [start, start + step), in a worker; numbers count from the first."""
-    lines = Lines(plain, start, start + step)
-    first = lines.first
-    rows = records(lines, form, source, limit, first) if first is not None else iter(())
+def scan_range(asked: Asked, found: Path) -> None:
+    """Scan the lines of a plain file that begin in the range that `found` is named by; a worker's work."""
+    start = int(found.name)
+    lines = Range(asked.file, asked.source, asked.limit, start, start + RANGE_BYTES)
+    write_scan(found, lines.rows(), lambda: lines.lines)
+
+
+def scan_stream(asked: Asked, spool: Path, found: Path) -> None:
+    """Scan a file that is to be read from front to end, through its unpacked copy; a worker's work."""
+    with pa.OSFile(str(asked.file)) as file:
+        it = asked.opened(file)
+        plain = asked.file if it.plain else spooled(it.stream, it.form, asked.sha256, spool)
+    size = plain.stat().st_size
+    if _in_ranges(it.records):
+        lines = Range(plain, asked.source, asked.limit, 0, size)
+        write_scan(found, lines.rows(), lambda: lines.lines)
+        return
+    rows = records(file_blocks(plain, 0, size), it.records, asked.source, asked.limit)
     chunks = iter(lambda: list(islice(rows, CHUNK)), [])
-    write_scan(found, map(as_rows, chunks), lambda: lines.count)
+    write_scan(found, map(as_rows, chunks), lambda: 0)
 
 
-class Lines:
-    """The lines of a file that begin in [start, stop), in blocks. first: byte of the first, None where there is none;
-    count: line feeds in the blocks given out so far.
-    """
-
-    def __init__(self, file: Path, start: int, stop: int) -> None:
-        self._file, self._size = file, file.stat().st_size
-        self._stop, self.count = min(stop, self._size), 0
-        self.first = 0 if start == 0 else self._after_feed(start - 1)
-        if self.first is not None and self.first >= max(1, self._stop):
-            self.first = None
-
-    def __iter__(self) -> Iterator[bytes]:
-        assert self.first is not None  # noqa: S101 - asked for only where there is a line
-        last = self._stop - 1
-        end = self._size if last < 0 else self._after_feed(last) or self._size
-        for block in file_blocks(self._file, self.first, end):
-            self.count += block.count(b"\n")
-            yield block
-
-    def _after_feed(self, start: int) -> int | None:
-        """The byte after the first line feed at or after `start`."""
-        for block in file_blocks(self._file, start, self._size):
-            if (at := block.find(b"\n")) >= 0:
-                return start + at + 1
-            start += len(block)
-        return None
+def _in_ranges(form: str) -> bool:
+    return form not in WHOLE and form != "paragraphs"
 
 
 def _join(files: list[Path], found: Path) -> None:

@@ -11,7 +11,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from tasks.ingest.records import HEAD, Record
 
 ROW = np.dtype([("offset", "<i8"), ("size", "<i8"), ("number", "<i8"), ("digest", "u1", (32,))])
 _AS_BYTES = np.dtype([("offset", "<i8"), ("size", "<i8"), ("number", "<i8"), ("digest", "S32")])
+GROUPS = "groups"
+"""What a Parquet file's records are read as where its row groups are the units (tasks.ingest.groups)."""
 END = 40
 BLOCK = 4 << 20
 
@@ -76,24 +78,49 @@ def write_scan(file: Path, chunks: Iterable[Array], lines: Callable[[], int]) ->
         partial.unlink(missing_ok=True)
 
 
-def at_rows(file: Path, rows: Array, limit: int) -> Iterator[Record]:
-    """The records of `file` that ROW [n] lead to, BLOCK bytes read at a time; of those above `limit` only the head.
+class Stretch(NamedTuple):
+    """Consecutive records of a file and the bytes that hold them; offsets are into those. A record above the limit
+    stands alone, and `held` is its head.
+    """
+
+    numbers: list[int]
+    offsets: list[int]
+    sizes: list[int]
+    digests: bytes
+    held: bytes
+    begin: int
+    long: bool
+
+    def record(self, row: int) -> Record:
+        """One of them, with its place in the file."""
+        number, offset, size = self.numbers[row], self.offsets[row], self.sizes[row]
+        digest, raw = self.digests[32 * row : 32 * row + 32], self.held[offset : offset + size]
+        if self.long:
+            return Record(number, offset + self.begin, size, None, self.held, digest)
+        return Record(number, offset + self.begin, size, raw, b"", digest)
+
+
+def stretches(file: Path, rows: Array, limit: int) -> Iterator[Stretch]:
+    """The records of `file` that ROW [n] lead to, about BLOCK bytes at a time; of those above `limit` only the head.
 
     Raises SourceError where the file is shorter than its scan says.
     """
-    digests, begin, held = rows["digest"].tobytes(), 0, b""
-    places = zip(rows["number"].tolist(), rows["offset"].tolist(), rows["size"].tolist(), strict=True)
+    ends = rows["offset"] + rows["size"]
+    start = 0
     with file.open("rb", buffering=0) as data:
-        for row, (number, offset, size) in enumerate(places):
-            digest = digests[32 * row : 32 * row + 32]
-            if size > limit:
-                head = os.pread(data.fileno(), min(HEAD, limit), offset)
-                yield Record(number, offset, size, None, head, digest)
-                continue
-            if offset + size > begin + len(held):
-                begin, held = offset, os.pread(data.fileno(), max(BLOCK, size), offset)
-                if len(held) < size:
-                    raise SourceError(
-                        f"{file.name} ends before byte {offset + size}, where it had a record", "build again"
-                    )
-            yield Record(number, offset, size, held[offset - begin : offset - begin + size], b"", digest)
+        while start < len(rows):
+            begin, long = int(rows["offset"][start]), bool(rows["size"][start] > limit)
+            stop = start + 1
+            if not long:
+                stop = max(stop, int(np.searchsorted(ends, begin + BLOCK, "right")))
+                above = np.flatnonzero(rows["size"][start:stop] > limit)
+                stop = start + int(above[0]) if len(above) else stop
+            held = os.pread(data.fileno(), min(HEAD, limit) if long else int(ends[stop - 1]) - begin, begin)
+            if not long and len(held) < ends[stop - 1] - begin:
+                raise SourceError(
+                    f"{file.name} ends before byte {ends[stop - 1]}, where it had a record", "build again"
+                )
+            taken = rows[start:stop]
+            places = taken["number"].tolist(), (taken["offset"] - begin).tolist(), taken["size"].tolist()
+            yield Stretch(*places, taken["digest"].tobytes(), held, begin, long)
+            start = stop

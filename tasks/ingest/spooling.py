@@ -21,11 +21,16 @@ def bounded(stream: Iterator[bytes], most: int, named: str) -> Iterator[bytes]:
     for block in stream:
         held += len(block)
         if held > most:
-            raise SourceError(
-                f"{named} unpacks to more than {most} bytes, too many for one part",
-                "set small_file_bytes to its size or below, so that it is cut between its records",
-            )
+            raise too_large(named, most)
         yield block
+
+
+def too_large(named: str, most: int) -> SourceError:
+    """The error for a small file that unpacks to more than a part may hold."""
+    return SourceError(
+        f"{named} unpacks to more than {most} bytes, too many for one part",
+        "set small_file_bytes to its size or below, so that it is cut between its records",
+    )
 
 
 def spooled(stream: Iterator[bytes], form: str, sha256: str, spool: Path) -> Path:
