@@ -33,20 +33,21 @@ def has_groups(file: pa.NativeFile, most: int) -> bool:
 def scan_groups(file: Path, source: str, found: Path) -> None:
     """Write the scan of a file: `offset` is a group's number, `size` its bytes unpacked, `number` its first row."""
     with pa.OSFile(str(file)) as data, pq.ParquetFile(data) as parquet:
+        schema = parquet.schema_arrow.to_string(show_field_metadata=False, show_schema_metadata=False)
         counts = [parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)]
         rows = np.zeros(len(counts), ROW)
         rows["number"] = np.cumsum([0, *counts[:-1]])
         for group in range(len(counts)):
             about = parquet.metadata.row_group(group)
-            digest = _digest(data, parquet.schema, about, source)
+            digest = _digest(data, schema, about, source)
             rows[group] = (group, about.total_byte_size, rows[group]["number"], np.frombuffer(digest, np.uint8))
     write_scan(found, [rows], lambda: sum(counts))
 
 
-def _digest(data: pa.NativeFile, schema: Any, group: Any, source: str) -> bytes:
+def _digest(data: pa.NativeFile, schema: str, group: Any, source: str) -> bytes:
     columns = [group.column(column) for column in range(group.num_columns)]
     packed = [[c.path_in_schema, c.physical_type, c.compression, list(c.encodings), c.num_values] for c in columns]
-    whole = hashlib.sha256(source.encode() + b"\0" + canonical([str(schema), group.num_rows, packed]))
+    whole = hashlib.sha256(source.encode() + b"\0" + canonical([schema, group.num_rows, packed]))
     for column in columns:
         first = column.data_page_offset
         if column.has_dictionary_page and 0 < column.dictionary_page_offset < first:
