@@ -45,8 +45,8 @@ bench: install ## speeds as ratios against peers or limits, one JSON line each
 bench-loader: install ## batches against the memory's own speed and other loaders
 	python -m benchmarks loader
 
-bench-text: install ## normalizing, signals and thresholds; GRISTMILL_PEERS names an environment with benchmarks/requirements.txt
-	python -m benchmarks text
+bench-text: install ## ingest, normalizing, signals and thresholds; GRISTMILL_PEERS names an environment with benchmarks/requirements.txt
+	python -m benchmarks ingest text
 
 kill-demo: install ## ten kill -9 at random moments of a build of ./demo's recipe, then one run to the end
 	python -m tests.kill_demo

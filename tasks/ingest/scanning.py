@@ -132,7 +132,9 @@ class Scanner:
         home.mkdir(parents=True, exist_ok=True)
         ranges = [home / f"{start:015}" for start in range(0, max(1, asked.file.stat().st_size), RANGE_BYTES)]
         todo = [file for file in ranges if not is_whole(file)]
-        return Begun(records, found, ranges, [self.executor.submit(scan_range, asked, file) for file in todo])
+        return Begun(
+            records, found, ranges, [self.executor.submit(scan_range, asked, file, RANGE_BYTES) for file in todo]
+        )
 
     def _end(self, asked: Asked, begun: Begun) -> Scan:
         if begun.ranges:
@@ -156,10 +158,10 @@ class Scanner:
                 shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)
 
 
-def scan_range(asked: Asked, found: Path) -> None:
-    """Scan the lines of a plain file that begin in the range that `found` is named by; a worker's work."""
+def scan_range(asked: Asked, found: Path, size: int) -> None:
+    """Scan the lines that begin in the `size` bytes of a plain file that `found` is named by; a worker's work."""
     start = int(found.name)
-    lines = Range(asked.file, asked.source, asked.limit, start, start + RANGE_BYTES)
+    lines = Range(asked.file, asked.source, asked.limit, start, start + size)
     write_scan(found, lines.rows(), lambda: lines.lines)
 
 
