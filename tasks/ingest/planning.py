@@ -29,7 +29,7 @@ from tasks.ingest.gathering import WHOLE
 from tasks.ingest.how import How
 from tasks.ingest.reading import Span
 from tasks.ingest.records import file_unit, fold
-from tasks.ingest.scanning import Asked, Scan, Scanner
+from tasks.ingest.scanning import CHUNK, Asked, Scan, Scanner
 from tasks.ingest.scans import GROUPS
 from tasks.sources import format_of, place
 from tasks.step import Folder, Plan, Unit
@@ -214,8 +214,11 @@ class Runs:
     def _of_records(self, path: str, scan: Scan, most: int) -> Iterator[tuple[str, str, tuple[Span, ...]]]:
         """Parts of the first `most` records of a file."""
         form, sha256, rows = self._form(path), self.files[path]["sha256"], scan.first(most)
-        digests = np.ascontiguousarray(rows["digest"][:, :8]).view(">u8").reshape(-1)
-        for start, stop in self._cut(rows["size"] + 1, digests.astype(np.uint64)):
+        digests = np.empty(len(rows), np.uint64)
+        for start in range(0, len(rows), CHUNK):
+            some = np.ascontiguousarray(rows["digest"][start : start + CHUNK, :8])
+            digests[start : start + CHUNK] = some.view(">u8").reshape(-1)
+        for start, stop in self._cut(rows["size"] + 1, digests):
             first, last = rows[start], rows[stop - 1]
             end = stop if scan.records == GROUPS else int(last["offset"] + last["size"])
             kept = (str(scan.file), start, stop, scan.stamp)
