@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +22,7 @@ from tasks.planning import Planning
 from tasks.project import Project
 from tasks.sources import scan
 from tasks.step import Folder, Step, StepParams, Unit
-from tasks.workers import make_all, pool
+from tasks.workers import Inline, make_all, pool
 
 Progress = Callable[[int, int, str], None]
 
@@ -29,7 +30,7 @@ Progress = Callable[[int, int, str], None]
 @dataclass
 class Build:
     """folders: what has been staged so far; outside: the sections of the sources that the step reads; sound: keys of
-    the standing artifact whose files hold.
+    the standing artifact whose files hold; executor: where units are made.
     """
 
     step: Step
@@ -39,6 +40,7 @@ class Build:
     outside: dict[str, Any]
     folders: dict[str, dict[str, Entry]] = field(default_factory=dict)
     sound: set[str] = field(default_factory=set)
+    executor: Callable[[], Executor] = Inline
 
     @classmethod
     def begin(cls, step: Step, project: Project) -> Build:
@@ -101,13 +103,14 @@ class Build:
         """Bring every folder into `tree`; returns units made and units carried over, by folder."""
         shutil.rmtree(self.staging if force else self.tree, ignore_errors=True)
         self.tree.mkdir(parents=True)
+        self.executor = lambda: pool(workers, cluster)
         known = {} if force else sound_entries(self.home, self.standing, self.stamp)
         self.sound = set(known)
         made, carried = {}, {}
         for folder in self.step.folders:
             units = {unit.name: unit for unit in folder.plan(self.planning(), folder)}
             todo = self._lay_known(folder, units, known)
-            self._make(folder, units, todo, workers, cluster, progress)
+            self._make(folder, units, todo, progress)
             made[folder.name], carried[folder.name] = len(todo), len(units) - len(todo)
             self._put_in_order(folder, units)
         self.clear_scratch()
@@ -115,7 +118,8 @@ class Build:
 
     def planning(self) -> Planning:
         """What this step's planners may ask."""
-        return Planning(self.project, self.params, self.entries, self.outside, self.staging / "scratch")
+        scratch = self.staging / "scratch"
+        return Planning(self.project, self.params, self.entries, self.outside, scratch, self.executor)
 
     def clear_scratch(self) -> None:
         """Remove this run's temporary files, and the staging folder where it holds nothing else."""
@@ -175,8 +179,6 @@ class Build:
         folder: Folder,
         units: Mapping[str, Unit],
         todo: list[Job],
-        workers: int,
-        cluster: str | None,
         progress: Progress | None,
     ) -> None:
         ended = 0
@@ -188,7 +190,7 @@ class Build:
             if progress:
                 progress(ended, len(todo), folder.name)
 
-        make_all(todo, pool(workers, cluster), done)
+        make_all(todo, self.executor(), done)
 
     def _lay(self, folder: Folder, unit: Unit, items: Items, home: Path) -> None:
         """Link a unit's files from `home` to their places in the tree and note its entries."""

@@ -52,18 +52,26 @@ class Digests:
         except FileNotFoundError as error:
             raise SourceError(f"{named} changes while it is read: {error.filename}", "wait for its writer") from error
 
+    def stamp_with(self, file: Path, sha256: str) -> list[int] | None:
+        """The stamp of `file` while its digest is `sha256`, None where that is another by now."""
+        stamp = stamp_of(file)
+        if self.known.get(str(file)) == [*stamp, sha256]:
+            return stamp
+        return stamp if file_digest(file) == sha256 and stamp_of(file) == stamp else None
+
     def _of(self, file: Path, path: str, named: str) -> dict[str, Any]:
-        stamp = _stamp(file)
+        stamp = stamp_of(file)
         known = self.known.get(str(file))
         sha = known[4] if known and known[:4] == stamp else file_digest(file)
-        if _stamp(file) != stamp:
+        if stamp_of(file) != stamp:
             raise SourceError(f"{named} changes while it is read: {path}", "wait for its writer")
         if time.time_ns() - max(stamp[1], stamp[2]) > FRESH_NS:
             self.seen[str(file)] = [*stamp, sha]
         return {"sha256": sha, "bytes": stamp[0]}
 
 
-def _stamp(file: Path) -> list[int]:
+def stamp_of(file: Path) -> list[int]:
+    """Size in bytes, mtime and ctime in ns, inode: what changes when a file does."""
     facts = file.stat()
     return [facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,13 @@ from typing import Any
 from tasks.artifacts.manifest import Entry
 from tasks.project import Project
 from tasks.step import StepParams
+from tasks.workers import Inline
 
 
 @dataclass(frozen=True)
 class Planning:
     """params: of the step; known: "step/folder" -> its entries; outside: what lies at the sources; temporary: a folder
-    for this run.
+    for this run; workers: where a planner may have work done.
     """
 
     project: Project
@@ -23,6 +25,7 @@ class Planning:
     known: Callable[[str], Mapping[str, Entry]]
     outside: Mapping[str, Any]
     temporary: Path
+    workers: Callable[[], Executor] = Inline
 
     @property
     def root(self) -> Path:
@@ -48,3 +51,6 @@ class Planning:
     def scratch(self) -> Path:
         self.temporary.mkdir(parents=True, exist_ok=True)
         return self.temporary
+
+    def executor(self) -> Executor:
+        return self.workers()

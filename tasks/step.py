@@ -17,6 +17,8 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from tasks.artifacts.manifest import Entry
 
 Payload: TypeAlias = pa.Table | np.ndarray[Any, Any] | bytes
@@ -137,6 +139,9 @@ class Plan(Protocol):
 
     def scratch(self) -> Path:
         """A folder in staging for this run's temporary files."""
+
+    def executor(self) -> Executor:
+        """The workers of this build, for a plan that is work itself."""
 
 
 def each_part(plan: Plan, folder: Folder) -> list[Unit]:

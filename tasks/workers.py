@@ -82,13 +82,27 @@ def make_all(jobs: list[Job], executor: Executor, done: Callable[[Job], None]) -
                 _finish(waiting, done)
         _finish(waiting, done)
     except BrokenProcessPool as error:
-        _POOLS.clear()
-        raise GristmillError(
-            "a worker process was killed, most likely for want of memory", "use fewer with --workers"
-        ) from error
+        raise _broken() from error
     finally:
         for future in waiting:
             future.cancel()
+
+
+def finish_all(work: list[Future[Any]]) -> None:
+    """Wait for work that was submitted; the first error, in its order, cancels what has not begun."""
+    try:
+        for future in work:
+            future.result()
+    except BrokenProcessPool as error:
+        raise _broken() from error
+    finally:
+        for future in work:
+            future.cancel()
+
+
+def _broken() -> GristmillError:
+    _POOLS.clear()
+    return GristmillError("a worker process was killed, most likely for want of memory", "use fewer with --workers")
 
 
 def _finish(waiting: dict[Future[Any], Job], done: Callable[[Job], None]) -> None:

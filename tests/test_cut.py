@@ -12,6 +12,16 @@ from tasks.text.cut import cut_points, local_minima
 SMALL = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 9)), min_size=1, max_size=60)
 
 
+@given(SMALL, st.integers(1, 60), st.integers(1, 9))
+def test_stretches_do_not_show(units, window, stretch):
+    """However many units are looked at at a time, the minima are those of the words."""
+    sizes, digests = arrays(units)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("tasks.text.cut.STRETCH", stretch)
+        found = local_minima(np.cumsum(sizes.astype(np.int64)), digests, window).tolist()
+    assert found == by_the_words(units, window)
+
+
 def arrays(units):
     return np.array([u[0] for u in units], np.uint64), np.array([u[1] for u in units], np.uint64)
 

@@ -602,7 +602,7 @@ def test_a_file_is_scanned_once(tmp_path, monkeypatch):
     project, _ = build(tmp_path, corpus())
     kept = sorted(file.name for file in (tmp_path / ".gristmill/scans").iterdir())
     assert len(kept) == 2
-    monkeypatch.setattr("tasks.ingest.scanning._write", lambda *_: pytest.fail("scanned again"))
+    monkeypatch.setattr("tasks.ingest.scanning.scan_range", lambda *_: pytest.fail("scanned again"))
     assert perform(STEP, project, force=True).outcome == "built"
 
 

@@ -31,12 +31,17 @@ def parquet_lines(file: pa.NativeFile) -> Iterator[bytes]:
     once: a group of 328 MB in rows of 8 KiB took 115 MB, as did 50,000 groups of a row. Checksums of pages are
     verified.
     """
+    for batch in parquet_batches(file):
+        yield lines_of(batch)
+
+
+def parquet_batches(file: pa.NativeFile, chosen: range | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of the row groups `chosen`, of all where it is None."""
     with pq.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER, page_checksum_verification=True) as parquet:
         groups = (parquet.metadata.row_group(group).total_byte_size for group in range(parquet.num_row_groups))
         weight = sum(groups) // max(1, parquet.metadata.num_rows)
         rows = max(1, min(4096, BATCH_BYTES // max(1, weight)))
-        for batch in parquet.iter_batches(batch_size=rows, use_threads=False):
-            yield lines_of(batch)
+        yield from parquet.iter_batches(batch_size=rows, row_groups=chosen, use_threads=False)
 
 
 def arrow_lines(file: pa.NativeFile, head: bytes) -> Iterator[bytes]:
@@ -61,7 +66,7 @@ def lines_of(batch: pa.RecordBatch) -> bytes:
     rows = _listed(batch)
     if simple:
         return b"".join(map(_simple_line, rows))
-    texts = [name for name, kind in zip(names, batch.schema.types, strict=True) if _is_text(kind)]
+    texts = [name for name, kind in zip(names, batch.schema.types, strict=True) if is_text(kind)]
     return b"".join(json_line(row, texts) for row in rows)
 
 
@@ -143,9 +148,10 @@ def _of_bytes(value: bytes) -> Any:
         return {"bytes": len(value), "sha256": hashlib.sha256(value).hexdigest()}
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column's values are text, however it is laid out."""
     if pa.types.is_dictionary(kind):
-        return _is_text(kind.value_type)
+        return is_text(kind.value_type)
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 

@@ -20,6 +20,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -41,6 +42,7 @@ CLASSES = {"parquet": "jsonl", "arrow": "jsonl", "json": "jsonl", "tsv": "csv", 
 
 DAMAGE = (pa.ArrowException, OSError, ValueError, OverflowError)
 LAYERS = 3
+Item = TypeVar("Item")
 RECORDS_MAX = 32 << 20
 _PAGE = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
 _TEXT_BYTES = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")
@@ -72,7 +74,7 @@ def opened(
         found = _opened(file, base, codec, encoding, limit)
     except DAMAGE as error:
         raise damaged(named, error) from error
-    return Opened(found.form, found.plain, _guarded(found.stream, named))
+    return Opened(found.form, found.plain, guarded(found.stream, named))
 
 
 def blocks(file: pa.NativeFile, claim: str, named: str) -> Iterator[bytes]:
@@ -96,7 +98,8 @@ def damaged(named: str, error: Exception) -> SourceError:
     return SourceError(f"{named} is damaged: {reason}", "fetch it again, or take it out of its source")
 
 
-def _guarded(stream: Iterator[bytes], named: str) -> Iterator[bytes]:
+def guarded(stream: Iterator[Item], named: str) -> Iterator[Item]:
+    """`stream`, its damage raised as a SourceError that names the file."""
     try:
         yield from stream
     except DAMAGE as error:

@@ -18,17 +18,19 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tasks.artifacts.canonical import canonical
+from tasks.digests import Digests, stamp_of
+from tasks.ingest.gathering import WHOLE
 from tasks.ingest.how import How
-from tasks.ingest.reading import WHOLE, Span
+from tasks.ingest.reading import Span
 from tasks.ingest.records import file_unit, fold
-from tasks.ingest.scanning import Scanner
+from tasks.ingest.scanning import CHUNK, Asked, Scan, Scanner
+from tasks.ingest.scans import GROUPS
 from tasks.sources import format_of, place
 from tasks.step import Folder, Plan, Unit
 from tasks.text.cut import cut_points
@@ -103,38 +105,38 @@ def _laid(plan: Plan) -> Iterator[tuple[Part, dict[str, str]]]:
         yield part, {"spans": str(file)}
 
 
+_KNOWN: dict[bytes, list[Part]] = {}
+"""The parts that were laid last: the three folders of a build ask one after another."""
+
+
 def parts(plan: Plan) -> list[Part]:
     """Every part of every source, source by source (sorted by name), each in the order of origin."""
-    wanted = canonical([plan.params.model_dump(mode="json"), plan.sources()["sources"]])
-    return _parts(_Asked(plan), wanted, str(plan.root), str(plan.scratch()), plan.limit, plan.fraction)
+    small = plan.limit, plan.fraction
+    wanted = [plan.params.model_dump(mode="json"), plan.sources()["sources"], str(plan.root), str(plan.scratch())]
+    asked = canonical([*wanted, *small])
+    if asked not in _KNOWN or not all(_stands(plan, part) for part in _KNOWN[asked]):
+        _KNOWN.clear()
+        _KNOWN[asked] = _parts(plan)
+    return _KNOWN[asked]
 
 
-class _Asked:
-    """A plan that equals any other, so that the arguments beside it alone say whether parts are known
-    already.
-    """
-
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Asked)
-
-    def __hash__(self) -> int:
-        return 0
+def _stands(plan: Plan, part: Part) -> bool:
+    """Whether a part's file is as it was when its records were found, and what was found is still there."""
+    scan, _, _, stamp = part.spans[0].scan
+    path = next(source.path for source in plan.params.sources if source.name == part.source)
+    file = _base(place(plan.root, path)) / part.spans[0].file
+    return not scan or (Path(scan).is_file() and file.is_file() and stamp_of(file) == stamp)
 
 
-@lru_cache(maxsize=2)
-def _parts(
-    asked: _Asked, wanted: bytes, root: str, scratch: str, limit: int | None, fraction: float | None
-) -> list[Part]:
-    plan, found = asked.plan, asked.plan.sources()["sources"]
-    scanner = Scanner(Path(root) / ".gristmill" / "scans", Path(scratch) / "spool", plan.params.record_bytes_max)
+def _parts(plan: Plan) -> list[Part]:
+    found, state = plan.sources()["sources"], plan.root / ".gristmill"
+    digests = Digests.recall(state / "stamps" / "sources.json")
+    scanner = Scanner(state / "scans", plan.scratch() / "spool", digests, plan.executor())
     laid = []
     for source in sorted(plan.params.sources, key=lambda source: source.name):
         runs = Runs(plan.params, source.name, source.kind, source.how, found[source.name]["files"])
-        laid += runs.parts(scanner, _base(place(plan.root, source.path)), limit, fraction)
-    if limit is None and fraction is None:
+        laid += runs.parts(scanner, _base(place(plan.root, source.path)), plan.limit, plan.fraction)
+    if plan.limit is None and plan.fraction is None:
         scanner.forget_others()
     return laid
 
@@ -157,8 +159,8 @@ class Runs:
         """The parts, named, in the order of origin."""
         found: list[tuple[str, str, tuple[Span, ...]]] = []
         small, large = self._sorted()
-        scans = {} if limit is not None else {path: self._scan(scanner, root, path) for path in large}
-        count = len(small) + sum(len(scan) for _, scan in scans.values())
+        scans = {} if limit is not None else scanner.scans([self._asked(root, path) for path in large])
+        count = len(small) + sum(scan.count for scan in scans.values())
         left = limit if limit is not None else take(count, None, fraction)
         if small:
             taken = small[: max(1, left)]
@@ -167,9 +169,9 @@ class Runs:
         for path in large:
             if left <= 0:
                 break
-            form, scan = scans[path] if path in scans else self._scan(scanner, root, path)
-            found += self._of_records(path, form, scan[:left])
-            left -= len(scan)
+            scan = scans[path] if path in scans else scanner.scans([self._asked(root, path)])[path]
+            found += self._of_records(path, scan, left)
+            left -= scan.count
         return self._named(found)
 
     def _sorted(self) -> tuple[list[str], list[str]]:
@@ -185,8 +187,10 @@ class Runs:
         assert form is not None  # noqa: S101 - sources.json lists known formats only
         return self.how.claim(form)
 
-    def _scan(self, scanner: Scanner, root: Path, path: str) -> tuple[str, Array]:
-        return scanner.scan(root, path, self._form(path), self.files[path]["sha256"], self.how, self.source)
+    def _asked(self, root: Path, path: str) -> Asked:
+        record, group = self.params.record_bytes_max, self.params.part_bytes_max
+        sha256 = self.files[path]["sha256"]
+        return Asked(root, path, self._form(path), sha256, self.how, self.source, record, group)
 
     def _cut(self, sizes: Array, digests: Array) -> Iterator[tuple[int, int]]:
         """[start, stop) of each part of a run; a run of no more than a window is one."""
@@ -207,15 +211,19 @@ class Runs:
             taken = spans[start:stop]
             yield "files", fold(file_unit(span.form, span.sha256) for span in taken), tuple(taken)
 
-    def _of_records(self, path: str, records: str, scan: Array) -> Iterator[tuple[str, str, tuple[Span, ...]]]:
-        form, sha256 = self._form(path), self.files[path]["sha256"]
-        digests = np.ascontiguousarray(scan["digest"][:, :8]).view(">u8").reshape(-1)
-        for start, stop in self._cut(scan["size"] + 1, digests.astype(np.uint64)):
-            first, last = scan[start], scan[stop - 1]
-            end = int(last["offset"] + last["size"])
-            span = Span(path, form, sha256, int(first["offset"]), end, int(first["number"]))
-            whole = fold([scan["digest"][start:stop].tobytes()])
-            yield records, whole, (span,)
+    def _of_records(self, path: str, scan: Scan, most: int) -> Iterator[tuple[str, str, tuple[Span, ...]]]:
+        """Parts of the first `most` records of a file."""
+        form, sha256, rows = self._form(path), self.files[path]["sha256"], scan.first(most)
+        digests = np.empty(len(rows), np.uint64)
+        for start in range(0, len(rows), CHUNK):
+            some = np.ascontiguousarray(rows["digest"][start : start + CHUNK, :8])
+            digests[start : start + CHUNK] = some.view(">u8").reshape(-1)
+        for start, stop in self._cut(rows["size"] + 1, digests):
+            first, last = rows[start], rows[stop - 1]
+            end = stop if scan.records == GROUPS else int(last["offset"] + last["size"])
+            kept = (str(scan.file), start, stop, scan.stamp)
+            span = Span(path, form, sha256, int(first["offset"]), end, int(first["number"]), kept)
+            yield scan.records, fold([rows["digest"][start:stop].tobytes()]), (span,)
 
     def _named(self, found: list[tuple[str, str, tuple[Span, ...]]]) -> list[Part]:
         named, seen = [], Counter[str]()

@@ -11,39 +11,36 @@ part again.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-import os
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
 from tasks.artifacts.canonical import canonical
-from tasks.artifacts.documents import DOCUMENTS, PLACES, REJECTS
+from tasks.digests import stamp_of
 from tasks.errors import SourceError
-from tasks.ingest.containers import OFFSETS, Opened, file_blocks, opened
-from tasks.ingest.fields import Fields, Reject, Skip, read_fields
-from tasks.ingest.how import How, how_of
-from tasks.ingest.records import Record, file_unit, fold, records
+from tasks.ingest.columns import parquet_batches
+from tasks.ingest.containers import Opened, guarded, opened
+from tasks.ingest.gathering import WHOLE, Limits, Reading
+from tasks.ingest.how import how_of
+from tasks.ingest.records import file_unit, fold, records
+from tasks.ingest.scans import GROUPS, rows_of, stretches
+from tasks.ingest.spooling import bounded, spooled, too_large
 from tasks.step import Reads
-from tasks.text.pieces import pieces
 
 if TYPE_CHECKING:
     from tasks.ingest import IngestParams
 
+PARQUET = b"PAR1"
 REMEMBERED_BYTES = 64 << 20
-SAMPLE = 200
-WHOLE = -1
 
 
 class Span(NamedTuple):
     """Bytes of one file. file: path in its source; form: the format that its name claims. start, stop: bytes after
-    decompression, stop WHOLE for the whole file; number: the line that the first record is.
+    decompression, stop WHOLE for the whole file; number: the line that the first record is. scan: of a part of a file,
+    where its records were found: the scan's path, first and last row, and the stamp of the file at that time.
     """
 
     file: str
@@ -52,66 +49,10 @@ class Span(NamedTuple):
     start: int
     stop: int
     number: int
-
-
-@dataclass
-class Reading:
-    """The rows of a part, and what was counted."""
-
-    source: str
-    kind: str
-    how: How
-    limits: Limits
-    documents: list[tuple[Any, ...]] = field(default_factory=list)
-    places: list[tuple[Any, ...]] = field(default_factory=list)
-    rejects: list[tuple[Any, ...]] = field(default_factory=list)
-    counted: Counter[str] = field(default_factory=Counter)
-
-    def add(self, file: str, it: Opened, record: Record) -> None:
-        """A record, as a document or its pieces, as a reject, or skipped and counted."""
-        self.counted["records_in"] += 1
-        place = (file, record.number, record.offset if it.form in OFFSETS else WHOLE, record.size)
-        try:
-            if record.raw is None:
-                raise Reject("too_large", f"{record.size} bytes, record_bytes_max is {self.limits.record}")
-            self._add(place, record, read_fields(record.raw, it.records, self.kind, self.how))
-        except Skip as skip:
-            self.counted["skipped"] += 1
-            self.counted[f"skipped|reason={skip.reason}"] += 1
-        except Reject as reject:
-            head = (record.raw or record.head)[: 4 * SAMPLE].decode("utf-8", "replace")[:SAMPLE]
-            self.rejects.append((*place, reject.reason, reject.detail, head))
-
-    def _add(self, place: tuple[Any, ...], record: Record, fields: Fields) -> None:
-        most = self.limits.pieces.get(self.kind)
-        if most is None or fields.messages is not None or len(fields.text) <= most:
-            self.documents.append((record.id, self.source, self.kind, *fields[:-1]))
-            self.places.append((*place, 0))
-            self.counted[f"documents|shape={fields.shape}"] += 1
-            return
-        texts = pieces(fields.text, most)
-        for number, text in enumerate(texts):
-            self.documents.append((record.piece_id(number), self.source, self.kind, text, *fields[1:-1]))
-            self.places.append((*place, number))
-        self.counted["records_cut"] += 1
-        self.counted["pieces"] += len(texts)
-        self.counted[f"documents|shape={fields.shape}"] += len(texts)
-
-
-def _table(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
-    columns = zip(*rows, strict=True) if rows else ((),) * len(schema)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=schema)
+    scan: tuple[str, int, int, list[int]] = ("", 0, 0, [])
 
 
 _AROUND: dict[tuple[str, str], tuple[pa.Table, pa.Table]] = {}
-
-
-class Limits(NamedTuple):
-    """record: bytes of a record; pieces: kind -> characters of a row, kinds that are cut only."""
-
-    record: int
-    pieces: Mapping[str, int]
 
 
 def limits_of(params: IngestParams) -> Limits:
@@ -121,7 +62,7 @@ def limits_of(params: IngestParams) -> Limits:
 def read_documents(reads: Reads, limits: Limits) -> tuple[pa.Table, dict[str, int]]:
     """A part's documents and its counts. Raises SourceError for what is damaged or changed."""
     reading = _read(reads, limits)
-    return _table(reading.documents, DOCUMENTS), reading.counted
+    return reading.table(), reading.counted
 
 
 def read_around(reads: Reads, limits: Limits) -> tuple[pa.Table, pa.Table]:
@@ -150,12 +91,13 @@ def _name(reads: Reads, limits: Limits) -> tuple[str, str]:
 def _read(reads: Reads, limits: Limits) -> Reading:
     spec, plan, how = reads.spec, json.loads(reads.path("spans").read_bytes()), how_of(reads.spec)
     reading, units = Reading(spec["source"], spec["kind"], how, limits), list[bytes]()
+    plan["form"] = spec["form"]
     for span in (Span(*item) for item in plan["spans"]):
         _add_span(reading, span, plan, units)
     if fold(units) != spec["digest"]:
         first = plan["spans"][0][0]
         raise SourceError(f"source {spec['source']} changed while it was read, at or after {first}", "build again")
-    _remember(_name(reads, limits), (_table(reading.places, PLACES), _table(reading.rejects, REJECTS)))
+    _remember(_name(reads, limits), reading.around())
     return reading
 
 
@@ -165,55 +107,46 @@ def _add_span(reading: Reading, span: Span, plan: dict[str, Any], units: list[by
     if span.stop == WHOLE:
         data = path.read_bytes()
         units.append(file_unit(span.form, hashlib.sha256(data).hexdigest()))
-        it = opened(pa.BufferReader(data), span.form, named, reading.how.encoding, reading.limits.record)
-        stream = _bounded(it.stream, plan["whole_bytes_max"], named)
-        for record in records(stream, it.records, reading.source, reading.limits.record):
-            reading.add(span.file, it, record)
+        _add_whole(reading, span, data, named, plan["whole_bytes_max"])
         return
-    with pa.OSFile(str(path)) as file:
-        it = opened(file, span.form, named, reading.how.encoding, reading.limits.record)
-        plain = path if it.plain else spooled(it.stream, it.form, span.sha256, Path(plan["spool"]))
-    stream = file_blocks(plain, span.start, span.stop)
-    for record in records(stream, it.records, reading.source, reading.limits.record, span.start, span.number):
-        units.append(record.digest)
+    _add_part(reading, span, plan, named, units)
+    if stamp_of(path) != span.scan[3]:
+        raise SourceError(f"{named} changed while it was read", "build again")
+
+
+def _add_whole(reading: Reading, span: Span, data: bytes, named: str, most: int) -> None:
+    """A file that is one unit."""
+    it = opened(pa.BufferReader(data), span.form, named, reading.how.encoding, reading.limits.record)
+    if data.startswith(PARQUET):
+        _add_batches(reading, span, it, pa.BufferReader(data), None, named, most)
+        return
+    stream = bounded(it.stream, most, named)
+    for record in records(stream, it.records, reading.source, reading.limits.record):
         reading.add(span.file, it, record)
 
 
-def _bounded(stream: Iterator[bytes], most: int, named: str) -> Iterator[bytes]:
-    """`stream`, which must not hold above `most` bytes: a small file that unpacks to gigabytes is not held
-    whole.
-    """
-    held = 0
-    for block in stream:
-        held += len(block)
-        if held > most:
-            raise SourceError(
-                f"{named} unpacks to more than {most} bytes, too many for one part",
-                "set small_file_bytes to its size or below, so that it is cut between its records",
-            )
-        yield block
+def _add_part(reading: Reading, span: Span, plan: dict[str, Any], named: str, units: list[bytes]) -> None:
+    """What a scan found of a larger file: row groups, or records."""
+    path, (scan, first, last, _) = Path(plan["root"]) / span.file, span.scan
+    rows = rows_of(Path(scan))[first:last]
+    with pa.OSFile(str(path)) as file:
+        it = opened(file, span.form, named, reading.how.encoding, reading.limits.record)
+        if plan["form"] == GROUPS:
+            _add_batches(reading, span, it, file, range(first, last), named, None)
+        else:
+            plain = path if it.plain else spooled(it.stream, it.form, span.sha256, Path(plan["spool"]))
+            for stretch in stretches(plain, rows, reading.limits.record):
+                reading.add_rows(span.file, it, stretch)
+    units.append(rows["digest"].tobytes())
 
 
-def spooled(stream: Iterator[bytes], form: str, sha256: str, spool: Path) -> Path:
-    """The bytes of `stream` as a file in `spool`, which the first that asks makes.
-
-    A copy is there whole or not at all; who comes while it is made waits for it.
-    """
-    plain = spool / f"{sha256}.{form}"
-    spool.mkdir(parents=True, exist_ok=True)
-    with (spool / f"{sha256}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not plain.exists():
-            _write(stream, plain)
-    return plain
-
-
-def _write(stream: Iterator[bytes], plain: Path) -> None:
-    partial = plain.with_name(f"{plain.name}.{os.getpid()}")
-    try:
-        with partial.open("wb") as file:
-            for block in stream:
-                file.write(block)
-        partial.rename(plain)
-    finally:
-        partial.unlink(missing_ok=True)
+def _add_batches(
+    reading: Reading, span: Span, it: Opened, file: pa.NativeFile, groups: range | None, named: str, most: int | None
+) -> None:
+    """Row groups of a Parquet file, all where `groups` is None, of at most `most` bytes as lines."""
+    number, held = span.number, 0
+    for batch in guarded(parquet_batches(file, groups), named):
+        held += reading.add_batch(span.file, it, batch, number)
+        number += batch.num_rows
+        if most is not None and held > most:
+            raise too_large(named, most)

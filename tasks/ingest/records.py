@@ -101,14 +101,14 @@ def _chained(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _whole(stream: Iterator[bytes], source: str, limit: int, offset: int) -> Record:
-    line = _Line(source, limit)
+    line = Line(source, limit)
     for block in stream:
         line.add(block)
     return line.record(0, offset, line.size)
 
 
 def _lines(stream: Iterator[bytes], source: str, limit: int, offset: int, number: int) -> Iterator[Record]:
-    line, begun = _Line(source, limit), seed(source)
+    line, begun = Line(source, limit), seed(source)
     for block in stream:
         first, *full = block.split(b"\n")
         line.add(first)
@@ -133,7 +133,7 @@ def _lines(stream: Iterator[bytes], source: str, limit: int, offset: int, number
 
 def _paragraphs(stream: Iterator[bytes], source: str, limit: int, offset: int, number: int) -> Iterator[Record]:
     """Lines that are not blank, gathered. A line of blanks above `limit` bytes counts as text, to bound memory."""
-    gathered, line_size, first, at = _Line(source, limit), 0, number, offset
+    gathered, line_size, first, at = Line(source, limit), 0, number, offset
     blank: bytes | None = b""
     for block in stream:
         pieces = block.split(b"\n")
@@ -156,7 +156,7 @@ def _paragraphs(stream: Iterator[bytes], source: str, limit: int, offset: int, n
         yield gathered.record(first, at, gathered.size - gathered.returned)
 
 
-class _Line:
+class Line:
     """A record as it grows, at most `limit` bytes of it held."""
 
     def __init__(self, source: str, limit: int) -> None:

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+STRETCH = 1 << 20
 
 
 def cut_points(sizes: Array, digests: Array, window: int, maximum: int) -> Array:
@@ -47,7 +48,21 @@ def cut_points(sizes: Array, digests: Array, window: int, maximum: int) -> Array
 def local_minima(ends: Array, digests: Array, window: int) -> Array:
     """Units whose digest is the smallest (of equal ones the first) among those that end within `window` bytes
     of them, int64 [m]; ends: bytes up to and with each unit, int64 [n], rising.
+
+    STRETCH units are looked at at a time, with what lies within `window` of them, so memory does not grow with n.
     """
+    found = [np.empty(0, np.int64)]
+    for start in range(0, len(ends), STRETCH):
+        stop = min(len(ends), start + STRETCH)
+        first = int(np.searchsorted(ends, ends[start] - window, "left"))
+        after = int(np.searchsorted(ends, ends[stop - 1] + window, "right"))
+        minima = first + _minima(ends[first:after], digests[first:after], window)
+        found.append(minima[(minima >= start) & (minima < stop)])
+    return np.concatenate(found)
+
+
+def _minima(ends: Array, digests: Array, window: int) -> Array:
+    """The local minima among some units; right but for those within `window` of what was left out."""
     candidates = _candidates(ends, digests, window)
     first = np.searchsorted(ends, ends[candidates] - window, "left")
     after = np.searchsorted(ends, ends[candidates] + window, "right")
