@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from tasks.errors import SourceError
 from tasks.ingest.containers import blocks
-from tasks.sources import FORMATS, format_of, walk
+from tasks.sources import FORMATS, format_of
+from tasks.walking import walk
 
 OURS = frozenset(["data", "evaluation", "expectations", "pins", "releases", "reports", "runs", "small", "tokenizers"])
 """Folders of a corpus that hold no sources; `gristmill init . --from .` passes over them."""

@@ -25,11 +25,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tasks.artifacts.canonical import canonical
+from tasks.errors import ParamsError
+from tasks.homes import Home, room_of
 from tasks.ingest.how import How
 from tasks.ingest.reading import WHOLE, Span
 from tasks.ingest.records import file_unit, fold
 from tasks.ingest.scanning import Scanner
-from tasks.sources import format_of, place
+from tasks.sources import format_of
 from tasks.step import Folder, Plan, Unit
 from tasks.text.cut import cut_points
 
@@ -90,11 +92,11 @@ def _laid(plan: Plan) -> Iterator[tuple[Part, dict[str, str]]]:
     """Every part, with the file that tells a worker where its units lie."""
     scratch = plan.scratch()
     (scratch / "spans").mkdir(parents=True, exist_ok=True)
-    roots = {source.name: str(_base(place(plan.root, source.path))) for source in plan.params.sources}
+    homes = {source.name: source.home(plan.root, _room(plan)) for source in plan.params.sources}
     for part in parts(plan):
         file = scratch / "spans" / f"{part.name}.json"
         spans = {
-            "root": roots[part.source],
+            "home": homes[part.source].plain,
             "spool": str(scratch / "spool"),
             "whole_bytes_max": max(UNPACKED_MIN, 4 * plan.params.part_bytes_max),
             "spans": part.spans,
@@ -133,14 +135,19 @@ def _parts(
     laid = []
     for source in sorted(plan.params.sources, key=lambda source: source.name):
         runs = Runs(plan.params, source.name, source.kind, source.how, found[source.name]["files"])
-        laid += runs.parts(scanner, _base(place(plan.root, source.path)), limit, fraction)
+        home = source.home(Path(root), _room(plan))
+        laid += runs.parts(scanner, home, limit, fraction)
     if limit is None and fraction is None:
         scanner.forget_others()
     return laid
 
 
-def _base(path: Path) -> Path:
-    return path.parent if path.is_file() else path
+def _room(plan: Plan) -> int:
+    """Bytes of copies of remote files that are kept."""
+    try:
+        return room_of(plan.section("run"))
+    except ParamsError:
+        return room_of(None)
 
 
 @dataclass(frozen=True)
@@ -153,11 +160,11 @@ class Runs:
     how: How
     files: Mapping[str, Mapping[str, Any]]
 
-    def parts(self, scanner: Scanner, root: Path, limit: int | None, fraction: float | None) -> list[Part]:
+    def parts(self, scanner: Scanner, home: Home, limit: int | None, fraction: float | None) -> list[Part]:
         """The parts, named, in the order of origin."""
         found: list[tuple[str, str, tuple[Span, ...]]] = []
         small, large = self._sorted()
-        scans = {} if limit is not None else {path: self._scan(scanner, root, path) for path in large}
+        scans = {} if limit is not None else {path: self._scan(scanner, home, path) for path in large}
         count = len(small) + sum(len(scan) for _, scan in scans.values())
         left = limit if limit is not None else take(count, None, fraction)
         if small:
@@ -167,7 +174,7 @@ class Runs:
         for path in large:
             if left <= 0:
                 break
-            form, scan = scans[path] if path in scans else self._scan(scanner, root, path)
+            form, scan = scans[path] if path in scans else self._scan(scanner, home, path)
             found += self._of_records(path, form, scan[:left])
             left -= len(scan)
         return self._named(found)
@@ -185,8 +192,8 @@ class Runs:
         assert form is not None  # noqa: S101 - sources.json lists known formats only
         return self.how.claim(form)
 
-    def _scan(self, scanner: Scanner, root: Path, path: str) -> tuple[str, Array]:
-        return scanner.scan(root, path, self._form(path), self.files[path]["sha256"], self.how, self.source)
+    def _scan(self, scanner: Scanner, home: Home, path: str) -> tuple[str, Array]:
+        return scanner.scan(home, path, self._form(path), self.files[path]["sha256"], self.how, self.source)
 
     def _cut(self, sizes: Array, digests: Array) -> Iterator[tuple[int, int]]:
         """[start, stop) of each part of a run; a run of no more than a window is one."""

@@ -26,6 +26,7 @@ import pyarrow as pa
 from tasks.artifacts.canonical import canonical
 from tasks.artifacts.documents import DOCUMENTS, PLACES, REJECTS
 from tasks.errors import SourceError
+from tasks.homes import Home
 from tasks.ingest.containers import OFFSETS, Opened, file_blocks, opened
 from tasks.ingest.fields import Fields, Reject, Skip, read_fields
 from tasks.ingest.how import How, how_of
@@ -151,7 +152,8 @@ def _read(reads: Reads, limits: Limits) -> Reading:
     spec, plan, how = reads.spec, json.loads(reads.path("spans").read_bytes()), how_of(reads.spec)
     reading, units = Reading(spec["source"], spec["kind"], how, limits), list[bytes]()
     for span in (Span(*item) for item in plan["spans"]):
-        _add_span(reading, span, plan, units)
+        with Home(**plan["home"]).file(span.file, span.sha256) as at_hand:
+            _add_span(reading, span, plan, units, at_hand)
     if fold(units) != spec["digest"]:
         first = plan["spans"][0][0]
         raise SourceError(f"source {spec['source']} changed while it was read, at or after {first}", "build again")
@@ -159,9 +161,9 @@ def _read(reads: Reads, limits: Limits) -> Reading:
     return reading
 
 
-def _add_span(reading: Reading, span: Span, plan: dict[str, Any], units: list[bytes]) -> None:
-    """Read a span; the digests of its units are put to `units` once it is read."""
-    path, named = Path(plan["root"]) / span.file, f"{reading.source}: {span.file}"
+def _add_span(reading: Reading, span: Span, plan: dict[str, Any], units: list[bytes], path: Path) -> None:
+    """Read a span of the file at `path`; the digests of its units are put to `units` once it is read."""
+    named = f"{reading.source}: {span.file}"
     if span.stop == WHOLE:
         data = path.read_bytes()
         units.append(file_unit(span.form, hashlib.sha256(data).hexdigest()))

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from tasks.artifacts.canonical import digest
 from tasks.code import function_digest
+from tasks.homes import Home
 from tasks.ingest.containers import file_blocks, opened
 from tasks.ingest.how import How
 from tasks.ingest.reading import spooled
@@ -43,17 +44,17 @@ class Scanner:
     limit: int
     used: set[str] = field(default_factory=set)
 
-    def scan(self, root: Path, path: str, claim: str, sha256: str, how: How, source: str) -> tuple[str, Array]:
+    def scan(self, home: Home, path: str, claim: str, sha256: str, how: How, source: str) -> tuple[str, Array]:
         """What the records of a file are read as, and where they lie, ROW [n].
 
         claim: the format by its name. Raises SourceError where the file is damaged.
         """
-        with pa.OSFile(str(root / path)) as file:
+        with home.file(path, sha256) as at_hand, pa.OSFile(str(at_hand)) as file:
             it = opened(file, claim, f"{source}: {path}", how.encoding, self.limit)
             name = digest([sha256, claim, how.plain, source, self.limit, self._code])
             found = self.home / name
             if not found.exists():
-                plain = root / path if it.plain else spooled(it.stream, it.form, sha256, self.spool)
+                plain = at_hand if it.plain else spooled(it.stream, it.form, sha256, self.spool)
                 stream = file_blocks(plain, 0, plain.stat().st_size)
                 _write(found, records(stream, it.records, source, self.limit))
         self.used.add(name)
