@@ -16,11 +16,11 @@ from flows.guard import guard
 from tasks.project import Project
 
 
-def init(asked: Asked, directory: Path, source: Path | None) -> None:
+def init(asked: Asked, directory: Path, source: Path | None, recipe: str | None) -> None:
     from flows.init import init as lay
 
     with show.shown(quiet=asked.json) as watcher:
-        laid = lay(asked.root / directory, source and asked.root / source, say=watcher.said)
+        laid = lay(asked.root / directory, source and asked.root / source, recipe=recipe, say=watcher.said)
     if asked.json:
         return show.as_json(laid)
     sizes = ", ".join(f"{kind} {show.size(size)}" for kind, size in laid.bytes_per_kind.items())

@@ -61,11 +61,12 @@ def everywhere(
 def init(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to lay it in.")],
     source: Annotated[Path | None, typer.Option("--from", metavar="PATH", help="Texts to take as sources.")] = None,
+    recipe: Annotated[str | None, typer.Option(help="web, code, chinese, multilingual or sft.")] = None,
 ) -> None:
     """Lay a corpus in DIR: params.yaml, dvc.yaml, expectations, git and DVC with a local remote."""
     from flows import actions
 
-    actions.init(ASKED, directory, source)
+    actions.init(ASKED, directory, source, recipe)
 
 
 @app.command(rich_help_panel=FIRST, epilog=EVERYWHERE)
