@@ -10,6 +10,7 @@ data/sources.json, canonical (sorted keys), no path of this machine, no clock:
     sets        name -> {"fields", "answers", "passages": as params.yaml names them, "files": ...}: the evaluation sets
     tokenizers  name -> {"files": ...}: the tokenizer that tokenize names; no files where it is not there yet
     signals     module -> {"files": ...}: the Python files that filter.signals names; no files where one is not there
+    blocklists  name -> {"files": ...}: the list that filter.blocklists names
     skipped     source -> {suffix: number of files of no known format}
     versions    distribution -> version of each library that shapes bytes
 
@@ -122,6 +123,9 @@ def scan(project: Project, wanted: Collection[str] | None = None) -> dict[str, A
         },
         "tokenizers": lambda: _tokenizer(project, recipe, digests),
         "signals": lambda: _signals(project, recipe, digests),
+        "blocklists": lambda: {
+            item["name"]: _blocklist(project, item, digests) for item in _named(recipe, "filter", "blocklists")
+        },
         "skipped": lambda: skipped,
         "versions": versions,
     }
@@ -203,6 +207,14 @@ def _signals(project: Project, recipe: Mapping[str, Any], digests: Digests) -> d
     modules = sorted({item.partition(":")[0] for item in spelled if isinstance(item, str)})
     root = project.root.resolve()
     return {name: {"files": digests.of_files(root, _module(root, name), f"signals of {name}")} for name in modules}
+
+
+def _blocklist(project: Project, item: Mapping[str, Any], digests: Digests) -> dict[str, Any]:
+    named = f"block list {item['name']}"
+    path = _standing(project, item, named)
+    if not path.is_file():
+        raise SourceError(f"{named} is no file: {item['path']}", "name the file, plain text or gzip")
+    return {"files": digests.of_files(path, [path.name], named)}
 
 
 def _module(root: Path, name: str) -> list[str]:

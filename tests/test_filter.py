@@ -31,7 +31,14 @@ def shipped():
     return FilterParams.model_validate_json(json.dumps(section))
 
 
-PLAIN = {"language_characters": 300, "language_letters_min": 0, "signals": [], "metadata": [], "mask": {}}
+PLAIN = {
+    "language_characters": 300,
+    "language_letters_min": 0,
+    "signals": [],
+    "metadata": [],
+    "mask": {},
+    "blocklists": [],
+}
 
 
 def params(*rules, **others):

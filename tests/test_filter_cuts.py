@@ -151,6 +151,7 @@ def test_nothing_is_read_where_nothing_is_cut_or_masked():
 
 def test_an_unknown_mask_is_refused():
     section = {"language_characters": 1, "language_letters_min": 0, "signals": [], "metadata": [], "rules": []}
+    section["blocklists"] = []
     with pytest.raises(ValueError, match="'email', 'ip' or 'phone'"):
         FilterParams.model_validate_json(json.dumps({**section, "mask": {"name": "x"}}))
 

@@ -13,7 +13,14 @@ from tasks.filter import FilterParams
 from tasks.filter.named import PRESETS, expand, load, names
 from tasks.text.rules import CUT_KINDS, Documents, Rule, judge
 
-PLAIN = {"language_characters": 300, "language_letters_min": 0, "signals": [], "metadata": [], "mask": {}}
+PLAIN = {
+    "language_characters": 300,
+    "language_letters_min": 0,
+    "signals": [],
+    "metadata": [],
+    "mask": {},
+    "blocklists": [],
+}
 PUBLISHED = {
     "basic-1": "4832e7fa5ce1a157",
     "c4-1": "47667a4df6850e9a",

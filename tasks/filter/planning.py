@@ -11,7 +11,7 @@ from pathlib import Path
 from tasks.errors import SourceError
 from tasks.step import Folder, Plan, Unit, each_part
 
-OWN = "filter/own"
+OWN, BLOCKED = "filter/own", "filter/blocked"
 
 
 def plan_own(plan: Plan, folder: Folder) -> list[Unit]:
@@ -32,7 +32,6 @@ def plan_own(plan: Plan, folder: Folder) -> list[Unit]:
 
 
 def plan_judged(plan: Plan, folder: Folder) -> list[Unit]:
-    """A unit for each part; it reads own signals where there are some."""
-    if plan.entries(OWN):
-        return each_part(plan, folder)
-    return each_part(plan, replace(folder, reads=tuple(read for read in folder.reads if read != OWN)))
+    """A unit for each part; it reads own signals and block lists where there are some."""
+    absent = {read for read in (OWN, BLOCKED) if not plan.entries(read)}
+    return each_part(plan, replace(folder, reads=tuple(read for read in folder.reads if read not in absent)))
