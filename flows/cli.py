@@ -154,16 +154,16 @@ def fetch(pin: Pin) -> None:
 @app.command("what-if", rich_help_panel=MORE, epilog=EVERYWHERE)
 def what_if(
     limits: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="LIMIT...", help="filter.gopher.words.min=20 (none: no limit), dedup.threshold=0.7..0.9."
         ),
-    ],
+    ] = None,
 ) -> None:
-    """Say which documents another limit of filter or dedup would keep or drop, before anything is built."""
+    """Say which documents another limit would keep or drop, before anything is built; without one, list filter's."""
     from flows import actions
 
-    actions.what_if(ASKED, limits)
+    actions.what_if(ASKED, limits or [])
 
 
 @app.command(rich_help_panel=MORE, epilog=EVERYWHERE)

@@ -158,6 +158,16 @@ def test_init_with_a_recipe(tmp_path, monkeypatch):
     assert done.exit_code and isinstance(done.exception, ParamsError) and not (tmp_path / "other/params.yaml").exists()
 
 
+def test_rules_are_shown_as_they_judge_with_their_sets_resolved(tmp_path):
+    (tmp_path / "params.yaml").write_text(write_recipe(TEMPLATE, [], [], "chinese"))
+    done = CliRunner().invoke(app, ["-C", str(tmp_path), "--json", "what-if"])
+    rules = {rule["name"]: rule for rule in json.loads(done.stdout)}
+    assert rules["language"]["languages"] == ["zh"] and rules["basic.repetition"]["max"] == 0.7
+    assert {"languages": ["zh"], "min": 0.692} in rules["fineweb2.unclear_language"]["where"]
+    done = CliRunner().invoke(app, ["-C", str(tmp_path), "what-if"])
+    assert done.exit_code == 0 and f"{len(rules)} rules, in their order" in done.stdout
+
+
 # What is recognised
 
 
