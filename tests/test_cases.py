@@ -426,7 +426,6 @@ SHAPING = {
     "filter.signals": ["my_rules:score"],
     "filter.metadata": ["stars"],
     "filter.mask": {"email": "<email>"},
-    "filter.blocklists": [{"name": "one", "path": "another.jsonl", "match": "substrings"}],
     "filter.rules[0].sources": ["web"],
     "filter.rules[0].name": "renamed",
     "filter.rules[0].signal": "characters",
@@ -495,7 +494,7 @@ NOT_SHAPING = {
 }
 ONE_VALUE = {
     **{
-        f"filter.blocklists[0].{field}": "a list is named as a whole above, its fields are changed in test_blocklists"
+        f"filter.blocklists[0].{field}": "none is named here; each field is changed in test_blocklists.py"
         for field in ("kinds", "languages", "sources", "name", "path", "match", "entries_min")
     },
     "ingest.sources[0].storage": "goes with URLs alone, and moving a corpus changes no key: test_remote.py",
