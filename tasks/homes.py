@@ -99,7 +99,6 @@ class Copies:
         while (held := _locked(copy, fcntl.LOCK_SH, "rb")) is None:
             self._fetch(sha256, fetch)
         with held:
-            os.utime(copy)
             yield copy
 
     def left(self) -> int:
@@ -138,7 +137,7 @@ class Copies:
                 lock.unlink(missing_ok=True)
 
     def make_room(self, wanted: int) -> None:
-        """Let the copies that were used longest ago go until `wanted` bytes more fit, those in use not."""
+        """Let the oldest copies go until `wanted` bytes more fit, those in use not."""
         left = self.left()
         for _, size, path in sorted(self._standing()):
             if left >= wanted:
