@@ -192,10 +192,10 @@ def test_the_endpoint_may_come_from_the_environment(server, tmp_path, monkeypatc
 
 def test_an_upload_that_was_cut_off_is_damage_by_name(server, tmp_path):
     whole = gzip.compress(pages(4000).encode(), mtime=0)
-    for name, content in (("whole", whole), ("cut", whole[: len(whole) // 2])):
+    for name, content in (("sound", whole), ("cut", whole[: len(whole) // 2])):
         server.store().pipe_file(f"{BUCKET}/{name}/pages.jsonl.gz", content)
     there = {"endpoint_url": server.endpoint}
-    project = lay(tmp_path / "whole", f"s3://{BUCKET}/whole", storage=there)
+    project = lay(tmp_path / "sound", f"s3://{BUCKET}/sound", storage=there)
     assert perform(STEPS["ingest"], project).counts["documents_out"] == 4000
     project = lay(tmp_path / "cut", f"s3://{BUCKET}/cut", storage=there)
     refused(project, "web: pages.jsonl.gz is damaged", "runcated", work=partial(perform, STEPS["ingest"]))
