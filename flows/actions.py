@@ -16,11 +16,11 @@ from flows.guard import guard
 from tasks.project import Project
 
 
-def init(asked: Asked, directory: Path, source: Path | None) -> None:
+def init(asked: Asked, directory: Path, source: Path | None, recipe: str | None) -> None:
     from flows.init import init as lay
 
     with show.shown(quiet=asked.json) as watcher:
-        laid = lay(asked.root / directory, source and asked.root / source, say=watcher.said)
+        laid = lay(asked.root / directory, source and asked.root / source, recipe=recipe, say=watcher.said)
     if asked.json:
         return show.as_json(laid)
     sizes = ", ".join(f"{kind} {show.size(size)}" for kind, size in laid.bytes_per_kind.items())
@@ -163,7 +163,9 @@ def trace(asked: Asked, pin: str, step: int) -> None:
 def what_if(asked: Asked, limits: list[str]) -> None:
     from audit.what_if import what_if as answer_to
 
-    if limits and all(limit.startswith("dedup.") for limit in limits):
+    if not limits:
+        return _rules(asked)
+    if all(limit.startswith("dedup.") for limit in limits):
         return _what_if_dedup(asked, limits)
 
     answer = answer_to(Project(asked.root), limits)
@@ -180,6 +182,30 @@ def what_if(asked: Asked, limits: list[str]) -> None:
         show.line(f"{escape(place)}: {escape(' '.join(one.text.split()))}")
     moved = sum(move.documents for move in answer.moves)
     return show.line(f"{moved:,} of {answer.documents:,} documents would change sides; nothing was built")
+
+
+def _rules(asked: Asked) -> None:
+    """The rules of filter as they judge: sets and block lists resolved, every limit a number."""
+    from tasks.pipeline import STEPS
+
+    rules = Project(asked.root).params(STEPS["filter"]).model_dump(mode="json", exclude_defaults=True)["rules"]
+    if asked.json:
+        return show.as_json(rules)
+    limits = [" ".join(f"{name} {rule[name]:g}" for name in ("min", "max") if name in rule) for rule in rules]
+    scopes = ("kinds", "languages", "sources")
+    judged = ["; ".join(", ".join(rule[name]) for name in scopes if rule.get(name)) or "all" for rule in rules]
+    others = ["; ".join(_exception(item) for item in rule.get("where", ())) for rule in rules]
+    rows = [
+        (rule["name"], rule["signal"], limit, scope, other)
+        for rule, limit, scope, other in zip(rules, limits, judged, others, strict=True)
+    ]
+    return show.table(f"{len(rows)} rules, in their order", ("rule", "signal", "limit", "of", "but"), rows)
+
+
+def _exception(item: dict[str, Any]) -> str:
+    whom = ", ".join(name for scope in ("kinds", "languages", "sources") for name in item.get(scope) or ())
+    limits = "not judged" if item.get("skip") else " ".join(f"{k} {item[k]:g}" for k in ("min", "max") if k in item)
+    return f"{whom}: {limits}"
 
 
 def _what_if_dedup(asked: Asked, limits: list[str]) -> None:

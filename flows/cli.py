@@ -57,11 +57,12 @@ def everywhere(
 def init(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to lay it in.")],
     source: Annotated[Path | None, typer.Option("--from", metavar="PATH", help="Texts to take as sources.")] = None,
+    recipe: Annotated[str | None, typer.Option(help="web, code, chinese, multilingual or sft.")] = None,
 ) -> None:
     """Lay a corpus in DIR: params.yaml, dvc.yaml, expectations, git and DVC with a local remote."""
     from flows import actions
 
-    actions.init(ASKED, directory, source)
+    actions.init(ASKED, directory, source, recipe)
 
 
 @app.command(rich_help_panel=FIRST, epilog=EVERYWHERE)
@@ -149,16 +150,16 @@ def fetch(pin: Pin) -> None:
 @app.command("what-if", rich_help_panel=MORE, epilog=EVERYWHERE)
 def what_if(
     limits: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="LIMIT...", help="filter.gopher.words.min=20 (none: no limit), dedup.threshold=0.7..0.9."
         ),
-    ],
+    ] = None,
 ) -> None:
-    """Say which documents another limit of filter or dedup would keep or drop, before anything is built."""
+    """Say which documents another limit would keep or drop, before anything is built; without one, list filter's."""
     from flows import actions
 
-    actions.what_if(ASKED, limits)
+    actions.what_if(ASKED, limits or [])
 
 
 @app.command(rich_help_panel=MORE, epilog=EVERYWHERE)

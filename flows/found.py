@@ -1,23 +1,22 @@
 """Which sources lie under a folder, and of which kind each seems to be.
 
-In: a folder or file of texts. Out: a Found for each source. It reads one record of each source that consists
-of records, and nothing else of the files but names and sizes; a wrong guess is mended in params.yaml.
+In: a folder or file of texts. Out: a Found for each source. It reads the first records of files that consist of records
+(flows.sampled), and nothing else of the files but names and sizes; a wrong guess is mended in params.yaml.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-import pyarrow as pa
-
+from flows.sampled import Sample, sample
 from tasks.errors import SourceError
-from tasks.ingest.containers import blocks
-from tasks.sources import FORMATS, format_of, walk
+from tasks.ingest.shapes import KNOWN
+from tasks.sources import FORMATS, format_of
+from tasks.walking import walk
 
 OURS = frozenset(["data", "evaluation", "expectations", "pins", "releases", "reports", "runs", "small", "tokenizers"])
 """Folders of a corpus that hold no sources; `gristmill init . --from .` passes over them."""
@@ -29,13 +28,20 @@ ABOUT = frozenset(["changelog", "contributing", "copying", "licence", "license",
 
 @dataclass(frozen=True)
 class Found:
-    """A source. kind: web, book, code or chat; path: as params.yaml will name it; bytes: of its files."""
+    """A source. kind: web, book, code, paper or chat; path: as params.yaml will name it; bytes: of its files.
+
+    shape: what its records were recognised as, for people; fields: a mapping that says the same, where one can.
+    unknown: where no record has a shape that is known, the fields that were seen; such a source cannot be read yet.
+    """
 
     name: str
     kind: str
     path: str
     files: int
     bytes: int
+    shape: str = ""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    unknown: str = ""
 
 
 def find_sources(source: Path, root: Path) -> list[Found]:
@@ -51,28 +57,42 @@ def find_sources(source: Path, root: Path) -> list[Found]:
     for path in _places(source, root):
         names = _known(path)
         if names:
-            sizes = [_at(path, name).stat().st_size for name in names]
-            name = _unused(path, {item.name for item in found})
-            found.append(Found(name, guess_kind(path, names), _written(path, root), len(names), sum(sizes)))
+            found.append(_found(path, names, root, {item.name for item in found}))
     if not found:
         known = ", ".join([*FORMATS, "and program code"])
         raise SourceError(f"{source} holds no file of a known format", f"known are {known}; see docs/data.md")
+    if all(item.unknown for item in found):
+        raise SourceError(
+            f"no record in {source} has a shape that is known: {found[0].unknown}",
+            f"known are {KNOWN} and those of docs/data.md; rename a field, or lay a corpus without --from and name "
+            "this source in its params.yaml with fields: {text: NAME}",
+        )
     return found
 
 
-def guess_kind(path: Path, names: list[str]) -> str:
-    """code, book, chat or web, by which of programs, texts and records has the most bytes.
+def _found(path: Path, names: list[str], root: Path, taken: set[str]) -> Found:
+    sizes = {name: _at(path, name).stat().st_size for name in names}
+    seen = sample({name: _at(path, name) for name in names})
+    shape, fields_ = seen.said, seen.mapping if set(sizes) == set(seen.files) else {}
+    kind, where = guess_kind(sizes, seen), _written(path, root)
+    sizes = {name: size for name, size in sizes.items() if format_of(name, kind)}
+    strange = next(iter(seen.unknown.items())) if set(sizes) == set(seen.unknown) else None
+    unknown = f"the fields seen in {strange[0]} are {strange[1]}" if strange else ""
+    return Found(_unused(path, taken), kind, where, len(sizes), sum(sizes.values()), shape, fields_, unknown)
 
-    names: the files of the source at `path`, relative to it. Records that have messages are chats.
+
+def guess_kind(sizes: Mapping[str, int], seen: Sample) -> str:
+    """code, book, paper, chat or web, by which of programs, texts, PDF, pages and records has the most bytes.
+
+    sizes: file of the source -> bytes. Records of which most are chats, in any of their shapes, are chats.
     """
     weights: Counter[str] = Counter()
-    for name in names:
-        weights[_class(name)] += _at(path, name).stat().st_size + 1
+    for name, size in sizes.items():
+        weights[_class(name)] += size + 1
     (heaviest, _), *_ = sorted(weights.items(), key=lambda item: (-item[1], item[0]))
     if heaviest != "records":
         return heaviest
-    first = next(name for name in names if _class(name) == "records")
-    return "chat" if _has_messages(_at(path, first), format_of(first, "web") or "jsonl") else "web"
+    return "chat" if seen.chats(sizes) else "web"
 
 
 def _places(source: Path, root: Path) -> list[Path]:
@@ -84,7 +104,7 @@ def _places(source: Path, root: Path) -> list[Path]:
         raise SourceError(f"{source} cannot be read: {error.strerror}", "correct its permissions") from error
     if any(_known(child) for child in children if child.is_dir()):
         return [child for child in children if child.is_dir() or child.stem.lower() not in ABOUT]
-    loose = [child for child in children if child.is_file() and format_of(child.name, "code")]
+    loose = [child for child in children if child.is_file() and _known(child)]
     return [source] if any(_class(child.name) != "records" for child in loose) else loose
 
 
@@ -95,7 +115,7 @@ def _may_hold(path: Path, root: Path) -> bool:
 
 
 def _known(path: Path) -> list[str]:
-    return [name for name in walk(path, path.name) if format_of(name, "code")]
+    return [name for name in walk(path, path.name) if format_of(name, "web") or format_of(name, "code")]
 
 
 def _at(path: Path, name: str) -> Path:
@@ -103,26 +123,8 @@ def _at(path: Path, name: str) -> Path:
 
 
 def _class(name: str) -> str:
-    form = format_of(name, "web")
-    if form is None:
-        return "code"
-    return "book" if form == "text" else "records"
-
-
-def _has_messages(path: Path, form: str) -> bool:
-    with pa.OSFile(str(path)) as file:
-        for line in _lines(blocks(file, form, path.name)):
-            try:
-                record = json.loads(line)
-            except ValueError:
-                continue
-            return isinstance(record, list) or (isinstance(record, dict) and record.get("messages") is not None)
-    return False
-
-
-def _lines(stream: Iterator[bytes]) -> Iterator[bytes]:
-    """The lines of the first block; a guess needs no more."""
-    yield from next(stream, b"").split(b"\n")
+    base = (format_of(name, "web") or "").partition(".")[0]
+    return {"": "code", "text": "book", "pdf": "paper", "html": "web", "warc": "web", "arc": "web"}.get(base, "records")
 
 
 def _unused(path: Path, taken: set[str]) -> str:

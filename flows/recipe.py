@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from flows.found import Found
+from flows.presets import Preset, load_preset
 from tasks.errors import ParamsError
 
 HEAD = """\
 # The recipe of this corpus: every number that shapes its data. One section per step, in order; then train and
 # run. After a change, `gristmill status` says what must be made anew; `gristmill build` makes just that.
 """
+
+
+SETS = "tasks/filter/presets; docs/filter.md says what each follows"
 
 
 class Setting(NamedTuple):
@@ -58,17 +63,27 @@ SETTINGS = (
 )
 
 
-def write_recipe(template: str, sources: Sequence[Found], sets: Sequence[str]) -> str:
-    """The text of params.yaml. template: the repository's; sets: names of the evaluation sets in evaluation/.
+def write_recipe(template: str, sources: Sequence[Found], sets: Sequence[str], preset: str | None = None) -> str:
+    """The text of params.yaml. template: the repository's; sets: names of the evaluation sets in evaluation/; preset: a
+    recipe of flows.presets, whose values and rules go before ours.
 
     Raises ParamsError where the template lacks a key that is to be set.
     """
-    text = _headed(template)
+    chosen = load_preset(preset) if preset else None
+    text = _headed(template, preset, chosen)
     for setting in SETTINGS:
-        text = _with_value(text, setting)
+        if not chosen or (setting.section, setting.key) not in chosen.keys:
+            text = _with_value(text, setting)
+    if chosen:
+        for name, value in chosen.values.items():
+            section, _, key = name.partition(".")
+            text = _with_value(text, Setting(section, key, str(value), f"Of the recipe {preset}."))
+        rules = "".join(f"    {line}\n" for line in chosen.rules.splitlines())
+        text = _with_block(text, "filter", "rules", f"  # Of the recipe {preset}; presets: {SETS}.\n  rules:\n{rules}")
+    known = [item for item in sources if not item.unknown]
     text = _with_block(text, "ingest", "sources", _sources(sources))
     text = _with_block(text, "decontaminate", "sets", _sets(sets))
-    return _with_block(text, "mix", "stages", _stages(sources))
+    return _with_block(text, "mix", "stages", _stages(known))
 
 
 def weigh(sources: Sequence[Found]) -> dict[str, float]:
@@ -79,11 +94,13 @@ def weigh(sources: Sequence[Found]) -> dict[str, float]:
     return {item.name: max(1, round(1000 * max(1, item.bytes) / whole)) / 1000 for item in sources}
 
 
-def _headed(template: str) -> str:
+def _headed(template: str, name: str | None, chosen: Preset | None) -> str:
     """The template from its first section on, and the comments right above that, under our own head."""
     lines = template.splitlines(keepends=True)
     first = next((number for number, line in enumerate(lines) if re.match(r"[a-z]", line)), len(lines))
-    return HEAD + "\n" + "".join(lines[first:])
+    about = f"# Recipe {name}. {chosen.about}" if chosen else ""
+    told = "\n# ".join(textwrap.wrap(about, 116)) + "\n" if about else ""
+    return HEAD + told + "\n" + "".join(lines[first:])
 
 
 def _with_value(text: str, setting: Setting) -> str:
@@ -120,13 +137,24 @@ def _lacking(section: str, key: str) -> ParamsError:
 
 
 def _sources(sources: Sequence[Found]) -> str:
-    lines = [
-        f"    - {{name: {item.name}, kind: {item.kind}, path: {_scalar(item.path)}}}"
-        f"  # {_plural(item.files, 'file')}, {_plural(item.bytes, 'byte')}"
-        for item in sources
-    ]
     kinds = "  # The kind decides on rules and thresholds, so correct a wrong guess.\n"
-    return kinds + "  sources:\n" + "\n".join(lines) + "\n"
+    return kinds + "  sources:\n" + "".join(_source(item) for item in sources)
+
+
+def _source(item: Found) -> str:
+    size = f"{_plural(item.files, 'file')}, {_plural(item.bytes, 'byte')}"
+    fields = ", ".join(f"{name}: {_scalar(path)}" for name, path in item.fields.items())
+    entry = f"{{name: {item.name}, kind: {item.kind}, path: {_scalar(item.path)}"
+    if item.unknown:
+        told = f"    # Left out, since no record of it has a shape that is known: {_comment(item.unknown)}.\n"
+        return told + f"    # - {entry}, fields: {{text: NAME}}}}\n"
+    shape = f"    # {item.name}: {_comment(item.shape)}\n" if item.shape else ""
+    return shape + f"    - {entry}{f', fields: {{{fields}}}' if fields else ''}}}  # {size}\n"
+
+
+def _comment(text: str) -> str:
+    """Names of fields and files within a comment: whatever they hold, it stays one line."""
+    return json.dumps(text, ensure_ascii=False)[1:-1].replace('\\"', '"')[:400]
 
 
 def _sets(names: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ data/sources.json, canonical (sorted keys), no path of this machine, no clock:
     tokenizers  name -> {"files": ...}: the tokenizer that tokenize names; no files where it is not there yet; and the
                 file in Jinja that tokenize.chat names
     signals     module, or path of a model -> {"files": ...}: what filter.signals names; no files where one is not there
+    blocklists  name -> {"files": ...}: the list that filter.blocklists names
     skipped     source -> {suffix: number of files of no known format}
     versions    distribution -> version of each library that shapes bytes
 
@@ -26,15 +27,18 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib import metadata
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from tasks.code import data_files
-from tasks.digests import Digests
+from tasks.digests import Digests, Files
 from tasks.errors import ParamsError, SourceError
+from tasks.remote import is_url
+from tasks.remote_sources import RemoteDigests, remote_of
+from tasks.walking import walk
 
 if TYPE_CHECKING:
     from tasks.project import Project
@@ -105,12 +109,13 @@ def scan(project: Project, wanted: Collection[str] | None = None) -> dict[str, A
     """
     recipe = project.recipe()
     digests = Digests.recall(project.state / "stamps" / "sources.json")
+    remotes = RemoteDigests.recall(project.root, project.state, recipe.get("run"))
     skipped: dict[str, dict[str, int]] = {}
 
     def sources() -> dict[str, Any]:
         named = _named(recipe, "ingest", "sources")
         _apart(project, named)
-        return {item["name"]: _source(project, item, digests, skipped) for item in named}
+        return {item["name"]: _source(project, item, digests, remotes, skipped) for item in named}
 
     sections: dict[str, Callable[[], Any]] = {
         "sources": sources,
@@ -119,11 +124,16 @@ def scan(project: Project, wanted: Collection[str] | None = None) -> dict[str, A
         },
         "tokenizers": lambda: _tokenizer(project, recipe, digests),
         "signals": lambda: _signals(project, recipe, digests),
+        "blocklists": lambda: {
+            item["name"]: _blocklist(project, item, digests) for item in _named(recipe, "filter", "blocklists")
+        },
         "skipped": lambda: skipped,
         "versions": versions,
     }
     found = {name: section() for name, section in sections.items() if wanted is None or name in wanted}
     digests.remember(everything=wanted is None)
+    if "sources" in found:
+        remotes.remember(everything=True)
     return found
 
 
@@ -137,46 +147,12 @@ def versions() -> dict[str, str]:
     return {**{name: metadata.version(name) for name in SHAPING}, "unicodedata": unicodedata.unidata_version}
 
 
-def walk(root: Path, named: str) -> Iterator[str]:
-    """Paths of the files below `root`, relative, sorted by code point; `named` stands for the source in
-    errors.
-    """
-    if root.is_file():
-        return iter([root.name])
-    paths: list[str] = []
-    for folder, folders, files in os.walk(root, onerror=_unreadable(named)):
-        here = Path(folder)
-        folders[:] = sorted(name for name in folders if _wanted(here / name, root, named))
-        paths += [(here / name).relative_to(root).as_posix() for name in files if _wanted(here / name, root, named)]
-    return iter(sorted(paths))
-
-
-def _wanted(path: Path, root: Path, named: str) -> bool:
-    if path.name.startswith(".") or path.name == "__pycache__":
-        return False
-    try:
-        path.name.encode()
-    except UnicodeEncodeError:
-        raise SourceError(f"{named} holds a file whose name is not UTF-8: {path.name!a}", "rename it") from None
-    if not path.is_symlink():
-        return path.is_dir() or path.is_file()
-    try:
-        target = path.resolve(strict=True)
-    except (OSError, RuntimeError) as error:
-        raise SourceError(f"{named} holds {path.relative_to(root)}, a link to nothing", "remove it") from error
-    if not target.is_relative_to(root):
-        raise SourceError(
-            f"{named} holds {path.relative_to(root)}, a link out of the source",
-            "put the file itself there, or name its folder as a source of its own",
-        )
-    return False
-
-
-def _source(project: Project, item: Mapping[str, Any], digests: Digests, skipped: dict[str, Any]) -> dict[str, Any]:
+def _source(
+    project: Project, item: Mapping[str, Any], digests: Digests, remotes: RemoteDigests, skipped: dict[str, Any]
+) -> dict[str, Any]:
     named = f"source {item['name']}"
-    root = _standing(project, item, named)
     kind = str(item.get("kind"))
-    paths = list(walk(root, named))
+    paths, digested = _there(project, item, named, digests, remotes)
     known = [path for path in paths if format_of(path, kind)]
     if not known:
         formats = " ".join(sorted(FORMATS))
@@ -187,11 +163,25 @@ def _source(project: Project, item: Mapping[str, Any], digests: Digests, skipped
     left = Counter(PurePosixPath(path).suffix for path in paths if not format_of(path, kind))
     if left:
         skipped[item["name"]] = dict(left)
-    files = digests.of_files(root, known, named)
+    files = digested(known)
     if not any(facts["bytes"] or PurePosixPath(path).suffix not in PLAIN for path, facts in files.items()):
         raise SourceError(f"{named} is empty: {item['path']} holds 0 bytes in {len(files)} files", "fill it or drop it")
     how = {name: item[name] for name in HOW if item.get(name)}
     return {"kind": kind, "files": files, **({"how": how} if how else {})}
+
+
+def _there(
+    project: Project, item: Mapping[str, Any], named: str, digests: Digests, remotes: RemoteDigests
+) -> tuple[list[str], Callable[[list[str]], Files]]:
+    """The paths in a source, and what digests some of them."""
+    if is_url(item["path"]):
+        remote = remote_of(item, named)
+        listing = remote.listed()
+        return list(listing), lambda known: remotes.of_files(remote, {path: listing[path] for path in known})
+    if item.get("storage"):
+        raise ParamsError(f"params.yaml: {named} has storage, but its path is no URL", "take it out")
+    root = _standing(project, item, named)
+    return list(walk(root, named)), lambda known: digests.of_files(root, known, named)
 
 
 def _set(project: Project, item: Mapping[str, Any], digests: Digests) -> dict[str, Any]:
@@ -226,6 +216,14 @@ def _signals(project: Project, recipe: Mapping[str, Any], digests: Digests) -> d
     return {name: {"files": digests.of_files(root, files[name], f"signals of {name}")} for name in sorted(files)}
 
 
+def _blocklist(project: Project, item: Mapping[str, Any], digests: Digests) -> dict[str, Any]:
+    named = f"block list {item['name']}"
+    path = _standing(project, item, named)
+    if not path.is_file():
+        raise SourceError(f"{named} is no file: {item['path']}", "name the file, plain text or gzip")
+    return {"files": digests.of_files(path, [path.name], named)}
+
+
 def _module(root: Path, name: str) -> list[str]:
     """The Python file of a module beside params.yaml and what its DATA_FILES name; nothing where it is not there."""
     file = root / f"{name}.py"
@@ -242,6 +240,8 @@ def _standing(project: Project, item: Mapping[str, Any], named: str) -> Path:
     """The folder or file of a source; raises SourceError where it is not there or a link leads out of the
     project.
     """
+    if is_url(item["path"]):
+        raise SourceError(f"{named} is a URL, but it is read from disk", "fetch it, and name where it lies")
     written = Path(item["path"])
     path = place(project.root, item["path"])
     mend = f"correct {named}'s path in params.yaml, or put it there"
@@ -257,9 +257,15 @@ def _standing(project: Project, item: Mapping[str, Any], named: str) -> Path:
     return path
 
 
+def _parts(project: Project, item: Mapping[str, Any]) -> tuple[str, ...]:
+    if is_url(item["path"]):
+        return remote_of(item, f"source {item['name']}").parts
+    return place(project.root, item["path"]).parts
+
+
 def _apart(project: Project, sources: list[dict[str, Any]]) -> None:
     """No source lies in another or holds the project's own data: each document would be read twice."""
-    places = sorted((place(project.root, item["path"]).parts, item["name"]) for item in sources)
+    places = sorted((_parts(project, item), item["name"]) for item in sources)
     for (one, first), (other, second) in pairwise(places):
         if other[: len(one)] == one:
             raise SourceError(f"sources {first} and {second} overlap", "give each a folder of its own in params.yaml")
@@ -281,10 +287,3 @@ def _named(recipe: Mapping[str, Any], section: str, key: str) -> list[dict[str, 
     if doubled:
         raise ParamsError(f"params.yaml: {section}.{key} names {doubled[0]} twice", "give each a name of its own")
     return list(items)
-
-
-def _unreadable(named: str) -> Any:
-    def fail(error: OSError) -> None:
-        raise SourceError(f"{named} cannot be read: {error.strerror}: {error.filename}", "give the right to read it")
-
-    return fail

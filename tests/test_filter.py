@@ -38,6 +38,7 @@ PLAIN = {
     "signals": [],
     "metadata": [],
     "mask": {},
+    "blocklists": [],
 }
 
 
@@ -255,7 +256,8 @@ def test_new_limits_make_verdicts_alone(tmp_path, monkeypatch):
     (tmp_path / "params.yaml").write_text("normalize: {}\n")
     perform(NORMALIZE, Project(tmp_path))
     first = build(3)
-    assert first.made == {"signals": 2, "own": 0, "verdicts": 2, "cuts": 2} and first.counts["documents_dropped"] == 2
+    assert first.made == {"signals": 2, "own": 0, "blocked": 0, "verdicts": 2, "cuts": 2}
+    assert first.counts["documents_dropped"] == 2
     second = build(1)
     assert second.made.get("signals", 0) == 0 and second.made["verdicts"] == 2
     assert second.counts["documents_dropped"] == 0 and build(1).outcome == "up_to_date"

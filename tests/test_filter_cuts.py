@@ -202,6 +202,7 @@ def test_an_unknown_mask_is_refused():
         "signals": [],
         "metadata": [],
         "rules": [],
+        "blocklists": [],
     }
     with pytest.raises(ValueError, match="'email', 'ip' or 'phone'"):
         FilterParams.model_validate_json(json.dumps({**section, "mask": {"name": "x"}}))

@@ -20,6 +20,7 @@ PLAIN = {
     "signals": [],
     "metadata": [],
     "mask": {},
+    "blocklists": [],
 }
 PUBLISHED = {
     "basic-1": "4832e7fa5ce1a157",

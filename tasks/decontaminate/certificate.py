@@ -162,6 +162,8 @@ def _counts(certificate: Mapping[str, Any]) -> dict[str, int]:
     for name, one in certificate["sets"].items():
         for measure in ("items", "items_too_short", "items_matched", "documents_matched"):
             counts[f"{measure}|set={name}"] = one[measure]
+    if not certificate["self_test"]["items"]:  # without evaluation sets there is no recall to be judged
+        return counts | {"planted": 0, "found": 0}
     for name, one in certificate["self_test"]["disguises"].items():
         counts |= {f"{measure}|disguise={name}": one[measure] for measure in ("planted", "found")}
     return counts

@@ -12,10 +12,12 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from tasks.artifacts.verdicts import CUT, DROP, KEEP
 from tasks.artifacts.verdicts import SIGNALS as SCHEMA
+from tasks.filter.blocking import BlockList, check_names, plan_blocked, rules_of
+from tasks.filter.blocklists import BLOCKED
 from tasks.filter.named import expand
 from tasks.filter.own import METADATA, Spelled
 from tasks.filter.planning import plan_judged, plan_measured, plan_own
@@ -24,6 +26,7 @@ from tasks.text.rules import Rule, check_rules
 from tasks.text.segmentation import LIBRARIES
 
 TEXT, SIGNALS, OWN, VERDICTS = "normalize/text", "filter/signals", "filter/own", "filter/verdicts"
+BLOCKS = "filter/blocked"
 
 _NAME = "[A-Za-z_][A-Za-z0-9_]*"
 _PATH = r"[A-Za-z0-9_-][A-Za-z0-9_.-]*(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)*"
@@ -40,6 +43,7 @@ class FilterParams(StepParams):
     signals: functions of the user's own, "module:function" of a file beside params.yaml, and what a fastText model
         says, "fasttext:PATH:LABEL" or "fasttext:PATH:LABEL=NAME" (tasks.filter.own).
     metadata: fields of the documents' metadata that are signals, as metadata.<field>; dots lead into objects.
+    blocklists: lists of domains, URLs and words of URLs, each a rule in front of the others (tasks.filter.blocking).
     rules: judged in their order; the first one broken drops the document. An item may name a whole set
         (tasks.filter.named).
     mask: email, ip, phone -> what is put in its place; what is not named stays.
@@ -50,13 +54,20 @@ class FilterParams(StepParams):
     segmentation: dict[str, Literal["icu", "rjieba"]] = shapes()
     signals: tuple[OwnSignal, ...] = shapes()
     metadata: tuple[MetadataField, ...] = shapes()
+    blocklists: tuple[BlockList, ...] = shapes()
     rules: tuple[Rule, ...] = shapes()
     mask: dict[Literal["email", "ip", "phone"], str] = shapes()
 
     @field_validator("rules", mode="before")
     @classmethod
-    def _expanded(cls, rules: Any) -> Any:
-        return expand(rules)
+    def _expanded(cls, rules: Any, info: ValidationInfo) -> Any:
+        known = expand(rules)
+        return (*rules_of(info.data.get("blocklists")), *known) if isinstance(known, list | tuple) else known
+
+    @field_validator("blocklists")
+    @classmethod
+    def _named_apart(cls, lists: tuple[BlockList, ...]) -> tuple[BlockList, ...]:
+        return check_names(lists)
 
     @field_validator("segmentation")
     @classmethod
@@ -70,6 +81,7 @@ class FilterParams(StepParams):
     def _fit(self) -> Self:
         own = [Spelled.of(item).name for item in self.signals]
         known = [*SCHEMA.names, *own, *(METADATA + field for field in self.metadata)]
+        known += [BLOCKED + item.name for item in self.blocklists]
         twice = sorted({name for name in known if known.count(name) > 1})
         if twice:
             raise ValueError(f"more than one signal is named {', '.join(twice)}; give each a name of its own")
@@ -79,7 +91,7 @@ class FilterParams(StepParams):
 
 def rows(artifact: Artifact, unit: str) -> pa.Table:
     """The signals, own ones too, and verdicts of one part, with part, row (from 0) and source."""
-    own = [artifact.table(OWN, unit=unit)] if unit in artifact.units(OWN) else []
+    own = [artifact.table(folder, unit=unit) for folder in (OWN, BLOCKS) if unit in artifact.units(folder)]
     tables = [artifact.table(SIGNALS, unit=unit), *own, artifact.table(VERDICTS, unit=unit)]
     count = tables[0].num_rows
     return pa.table(
@@ -142,23 +154,24 @@ STEP = Step(
             plan=plan_measured,
         ),
         Folder("own", "tasks.filter.own:make", reads=(TEXT,), shapes=("signals", "metadata"), plan=plan_own),
+        Folder("blocked", "tasks.filter.blocklists:make", reads=(TEXT,), shapes=("blocklists",), plan=plan_blocked),
         Folder(
             "verdicts",
             "tasks.filter.verdicts:make",
-            reads=(SIGNALS, OWN, TEXT),
+            reads=(SIGNALS, OWN, BLOCKS, TEXT),
             shapes=("rules", "language_letters_min"),
             plan=plan_judged,
         ),
         Folder(
             "cuts",
             "tasks.filter.cuts:make",
-            reads=(SIGNALS, OWN, TEXT),
+            reads=(SIGNALS, OWN, BLOCKS, TEXT),
             shapes=("rules", "language_letters_min", "mask"),
             plan=plan_judged,
         ),
     ),
     inputs=("normalize",),
-    outside=("signals",),
+    outside=("signals", "blocklists"),
     rows=rows,
     rows_of=VERDICTS,
     invariants=invariants,

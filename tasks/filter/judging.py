@@ -14,19 +14,21 @@ from tasks.artifacts.verdicts import SIGNALS
 from tasks.step import Reads
 from tasks.text.rules import LANGUAGE, LETTERS, Documents, Rule
 
-OWN = "filter/own"
+OWN, BLOCKED = "filter/own", "filter/blocked"
 
 
 def documents_of(reads: Reads, rules: Sequence[Rule]) -> Documents:
     """Raises ValueError where rows do not match."""
     asked = {"characters", LETTERS, LANGUAGE, *(rule.signal for rule in rules)}
     signals = reads.table("filter/signals", [name for name in SIGNALS.names if name in asked])
-    own = sorted(asked - set(SIGNALS.names))
-    if own:
-        table = reads.table(OWN, own)
-        _same(reads, OWN, table.num_rows, signals)
-        for name in own:
-            signals = signals.append_column(name, table[name].cast(pa.float64()))
+    others = sorted(asked - set(SIGNALS.names))
+    blocked = [name for name in others if name.startswith("blocked.")]
+    for folder, own in ((OWN, [name for name in others if name not in blocked]), (BLOCKED, blocked)):
+        if own:
+            table = reads.table(folder, own)
+            _same(reads, folder, table.num_rows, signals)
+            for name in own:
+                signals = signals.append_column(name, table[name].cast(pa.float64()))
     kinds = reads.table("normalize/text", ["kind"])["kind"]
     _same(reads, "normalize/text", len(kinds), signals)
     return Documents(signals, kinds, reads.name.partition("-")[0])

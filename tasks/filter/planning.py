@@ -13,7 +13,7 @@ from tasks.filter.own import Spelled
 from tasks.step import Folder, Plan, Unit, each_part
 from tasks.text.segmentation import PACKAGES, library_version
 
-OWN = "filter/own"
+OWN, BLOCKED = "filter/own", "filter/blocked"
 
 
 def plan_measured(plan: Plan, folder: Folder) -> list[Unit]:
@@ -47,7 +47,6 @@ def plan_own(plan: Plan, folder: Folder) -> list[Unit]:
 
 
 def plan_judged(plan: Plan, folder: Folder) -> list[Unit]:
-    """A unit for each part; it reads own signals where there are some."""
-    if plan.entries(OWN):
-        return each_part(plan, folder)
-    return each_part(plan, replace(folder, reads=tuple(read for read in folder.reads if read != OWN)))
+    """A unit for each part; it reads own signals and block lists where there are some."""
+    absent = {read for read in (OWN, BLOCKED) if not plan.entries(read)}
+    return each_part(plan, replace(folder, reads=tuple(read for read in folder.reads if read not in absent)))

@@ -6,12 +6,14 @@ This module only wires: the parameters, what must hold, and the three folders.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
+from tasks.homes import Home, home_of
 from tasks.ingest.how import How
 from tasks.ingest.planning import by_content, by_place
 from tasks.step import Artifact, Folder, Step, StepParams, judges, names, shapes
@@ -22,8 +24,9 @@ Mapped = Literal["text", "messages", "url", "created", "language"]
 
 
 class Source(StepParams):
-    """A folder of files, or one file. name: letters, digits and _; path: relative to the project, or
-    absolute. fields, encoding, records: how its files are read (tasks.ingest.how).
+    """A folder of files, or one file. name: letters, digits and _; path: relative to the project, absolute, or a URL,
+    of which storage holds the options (tasks.remote). fields, encoding, records: how its files are read
+    (tasks.ingest.how).
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]*$")]
@@ -33,6 +36,7 @@ class Source(StepParams):
         Field(default_factory=dict)
     )
     encoding: str | None = None
+    storage: dict[str, str | int | float | bool | dict[str, str | int | float | bool]] = Field(default_factory=dict)
     records: Literal["file", "line", "paragraph"] = "file"
 
     @model_validator(mode="after")
@@ -42,6 +46,10 @@ class Source(StepParams):
         if "text" in self.fields and "messages" in self.fields:
             raise ValueError(f"fields of source {self.name} name text and messages; a record is read as one of both")
         return self
+
+    def home(self, root: Path, room: int) -> Home:
+        """Where its files lie; root: of the project; room: bytes of copies of remote files that are kept."""
+        return home_of(root, {"path": self.path, "storage": self.storage}, f"source {self.name}", room)
 
     @property
     def how(self) -> How:

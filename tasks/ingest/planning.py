@@ -25,13 +25,15 @@ import numpy as np
 
 from tasks.artifacts.canonical import canonical
 from tasks.digests import Digests, stamp_of
+from tasks.errors import ParamsError
+from tasks.homes import Home, room_of
 from tasks.ingest.gathering import WHOLE
 from tasks.ingest.how import How
 from tasks.ingest.reading import Span
 from tasks.ingest.records import file_unit, fold
 from tasks.ingest.scanning import CHUNK, Asked, Scan, Scanner
 from tasks.ingest.scans import GROUPS
-from tasks.sources import format_of, place
+from tasks.sources import format_of
 from tasks.step import Folder, Plan, Unit
 from tasks.text.cut import cut_points
 
@@ -92,11 +94,11 @@ def _laid(plan: Plan) -> Iterator[tuple[Part, dict[str, str]]]:
     """Every part, with the file that tells a worker where its units lie."""
     scratch = plan.scratch()
     (scratch / "spans").mkdir(parents=True, exist_ok=True)
-    roots = {source.name: str(_base(place(plan.root, source.path))) for source in plan.params.sources}
+    homes = {source.name: source.home(plan.root, _room(plan)) for source in plan.params.sources}
     for part in parts(plan):
         file = scratch / "spans" / f"{part.name}.json"
         spans = {
-            "root": roots[part.source],
+            "home": homes[part.source].plain,
             "spool": str(scratch / "spool"),
             "whole_bytes_max": max(UNPACKED_MIN, 4 * plan.params.part_bytes_max),
             "spans": part.spans,
@@ -123,9 +125,11 @@ def parts(plan: Plan) -> list[Part]:
 def _stands(plan: Plan, part: Part) -> bool:
     """Whether a part's file is as it was when its records were found, and what was found is still there."""
     scan, _, _, stamp = part.spans[0].scan
-    path = next(source.path for source in plan.params.sources if source.name == part.source)
-    file = _base(place(plan.root, path)) / part.spans[0].file
-    return not scan or (Path(scan).is_file() and file.is_file() and stamp_of(file) == stamp)
+    home = next(source.home(plan.root, _room(plan)) for source in plan.params.sources if source.name == part.source)
+    if not scan or not Path(scan).is_file() or not home.local:
+        return not scan or Path(scan).is_file()
+    file = Path(home.root) / part.spans[0].file
+    return file.is_file() and stamp_of(file) == stamp
 
 
 def _parts(plan: Plan) -> list[Part]:
@@ -135,14 +139,18 @@ def _parts(plan: Plan) -> list[Part]:
     laid = []
     for source in sorted(plan.params.sources, key=lambda source: source.name):
         runs = Runs(plan.params, source.name, source.kind, source.how, found[source.name]["files"])
-        laid += runs.parts(scanner, _base(place(plan.root, source.path)), plan.limit, plan.fraction)
+        laid += runs.parts(scanner, source.home(plan.root, _room(plan)), plan.limit, plan.fraction)
     if plan.limit is None and plan.fraction is None:
         scanner.forget_others()
     return laid
 
 
-def _base(path: Path) -> Path:
-    return path.parent if path.is_file() else path
+def _room(plan: Plan) -> int:
+    """Bytes of copies of remote files that are kept."""
+    try:
+        return room_of(plan.section("run"))
+    except ParamsError:
+        return room_of(None)
 
 
 @dataclass(frozen=True)
@@ -155,11 +163,11 @@ class Runs:
     how: How
     files: Mapping[str, Mapping[str, Any]]
 
-    def parts(self, scanner: Scanner, root: Path, limit: int | None, fraction: float | None) -> list[Part]:
+    def parts(self, scanner: Scanner, home: Home, limit: int | None, fraction: float | None) -> list[Part]:
         """The parts, named, in the order of origin."""
         found: list[tuple[str, str, tuple[Span, ...]]] = []
         small, large = self._sorted()
-        scans = {} if limit is not None else scanner.scans([self._asked(root, path) for path in large])
+        scans = {} if limit is not None else scanner.scans([self._asked(home, path) for path in large])
         count = len(small) + sum(scan.count for scan in scans.values())
         left = limit if limit is not None else take(count, None, fraction)
         if small:
@@ -169,7 +177,7 @@ class Runs:
         for path in large:
             if left <= 0:
                 break
-            scan = scans[path] if path in scans else scanner.scans([self._asked(root, path)])[path]
+            scan = scans[path] if path in scans else scanner.scans([self._asked(home, path)])[path]
             found += self._of_records(path, scan, left)
             left -= scan.count
         return self._named(found)
@@ -187,10 +195,10 @@ class Runs:
         assert form is not None  # noqa: S101 - sources.json lists known formats only
         return self.how.claim(form)
 
-    def _asked(self, root: Path, path: str) -> Asked:
+    def _asked(self, home: Home, path: str) -> Asked:
         record, group = self.params.record_bytes_max, self.params.part_bytes_max
         sha256 = self.files[path]["sha256"]
-        return Asked(root, path, self._form(path), sha256, self.how, self.source, record, group)
+        return Asked(home, path, self._form(path), sha256, self.how, self.source, record, group)
 
     def _cut(self, sizes: Array, digests: Array) -> Iterator[tuple[int, int]]:
         """[start, stop) of each part of a run; a run of no more than a window is one."""

@@ -21,6 +21,7 @@ import pyarrow as pa
 from tasks.artifacts.canonical import canonical
 from tasks.digests import stamp_of
 from tasks.errors import SourceError
+from tasks.homes import Home
 from tasks.ingest.columns import parquet_batches
 from tasks.ingest.containers import Opened, guarded, opened
 from tasks.ingest.gathering import WHOLE, Limits, Reading
@@ -40,7 +41,8 @@ REMEMBERED_BYTES = 64 << 20
 class Span(NamedTuple):
     """Bytes of one file. file: path in its source; form: the format that its name claims. start, stop: bytes after
     decompression, stop WHOLE for the whole file; number: the line that the first record is. scan: of a part of a file,
-    where its records were found: the scan's path, first and last row, and the stamp of the file at that time.
+    where its records were found: the scan's path, first and last row, and the stamp of the file at that time (none of a
+    remote file, whose copy has the digest).
     """
 
     file: str
@@ -93,7 +95,8 @@ def _read(reads: Reads, limits: Limits) -> Reading:
     reading, units = Reading(spec["source"], spec["kind"], how, limits), list[bytes]()
     plan["form"] = spec["form"]
     for span in (Span(*item) for item in plan["spans"]):
-        _add_span(reading, span, plan, units)
+        with Home(**plan["home"]).file(span.file, span.sha256) as at_hand:
+            _add_span(reading, span, plan, units, at_hand)
     if fold(units) != spec["digest"]:
         first = plan["spans"][0][0]
         raise SourceError(f"source {spec['source']} changed while it was read, at or after {first}", "build again")
@@ -101,16 +104,16 @@ def _read(reads: Reads, limits: Limits) -> Reading:
     return reading
 
 
-def _add_span(reading: Reading, span: Span, plan: dict[str, Any], units: list[bytes]) -> None:
-    """Read a span; the digests of its units are put to `units` once it is read."""
-    path, named = Path(plan["root"]) / span.file, f"{reading.source}: {span.file}"
+def _add_span(reading: Reading, span: Span, plan: dict[str, Any], units: list[bytes], path: Path) -> None:
+    """Read a span of the file at `path`; the digests of its units are put to `units` once it is read."""
+    named = f"{reading.source}: {span.file}"
     if span.stop == WHOLE:
         data = path.read_bytes()
         units.append(file_unit(span.form, hashlib.sha256(data).hexdigest()))
         _add_whole(reading, span, data, named, plan["whole_bytes_max"])
         return
-    _add_part(reading, span, plan, named, units)
-    if stamp_of(path) != span.scan[3]:
+    _add_part(reading, span, plan, path, units)
+    if span.scan[3] and stamp_of(path) != span.scan[3]:
         raise SourceError(f"{named} changed while it was read", "build again")
 
 
@@ -125,9 +128,9 @@ def _add_whole(reading: Reading, span: Span, data: bytes, named: str, most: int)
         reading.add(span.file, it, record)
 
 
-def _add_part(reading: Reading, span: Span, plan: dict[str, Any], named: str, units: list[bytes]) -> None:
+def _add_part(reading: Reading, span: Span, plan: dict[str, Any], path: Path, units: list[bytes]) -> None:
     """What a scan found of a larger file: row groups, or records."""
-    path, (scan, first, last, _) = Path(plan["root"]) / span.file, span.scan
+    named, (scan, first, last, _) = f"{reading.source}: {span.file}", span.scan
     rows = rows_of(Path(scan))[first:last]
     with pa.OSFile(str(path)) as file:
         it = opened(file, span.form, named, reading.how.encoding, reading.limits.record)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, islice
@@ -27,6 +28,7 @@ from tasks.artifacts.canonical import digest
 from tasks.code import function_digest
 from tasks.digests import Digests
 from tasks.errors import SourceError
+from tasks.homes import Home
 from tasks.ingest.containers import Opened, file_blocks, opened
 from tasks.ingest.groups import has_groups, scan_groups
 from tasks.ingest.how import How
@@ -44,7 +46,8 @@ RANGE_BYTES = 64 << 20
 class Scan:
     """records: what the file's records are read as. rows: where they lie, ROW [n]. file: where that is kept.
 
-    stamp: size, mtime, ctime (ns) and inode of the source while it had the digest that it was scanned for.
+    stamp: size, mtime, ctime (ns) and inode of the source while it had the digest that it was scanned for; [] of a
+    remote one, whose copy has that digest.
     """
 
     records: str
@@ -68,7 +71,7 @@ class Scan:
 class Asked:
     """A file to be scanned. claim: the format by its name; sha256: its digest; group: bytes of a row group at most."""
 
-    root: Path
+    home: Home
     path: str
     claim: str
     sha256: str
@@ -77,9 +80,9 @@ class Asked:
     limit: int
     group: int
 
-    @property
-    def file(self) -> Path:
-        return self.root / self.path
+    def at_hand(self) -> AbstractContextManager[Path]:
+        """The file on this machine, a copy of it where it is remote."""
+        return self.home.file(self.path, self.sha256)
 
     def opened(self, file: pa.NativeFile) -> Opened:
         return opened(file, self.claim, f"{self.source}: {self.path}", self.how.encoding, self.limit)
@@ -114,8 +117,8 @@ class Scanner:
         return {it.path: self._end(it, begun[it.path]) for it in asked}
 
     def _begin(self, asked: Asked) -> Begun:
-        with pa.OSFile(str(asked.file)) as file:
-            it = asked.opened(file)
+        with asked.at_hand() as path, pa.OSFile(str(path)) as file:
+            it, size = asked.opened(file), file.size()
             groups = it.form == "parquet" and has_groups(file, asked.group)
         records = GROUPS if groups else it.records
         named = [asked.sha256, asked.claim, asked.how.plain, asked.source, asked.limit, groups, self._code]
@@ -125,12 +128,12 @@ class Scanner:
         if twin or is_whole(found):
             return Begun(records, found, [], [])
         if groups:
-            return Begun(records, found, [], [self.executor.submit(scan_groups, asked.file, asked.source, found)])
+            return Begun(records, found, [], [self.executor.submit(scan_parquet, asked, found)])
         if not it.plain or not _in_ranges(records):
             return Begun(records, found, [], [self.executor.submit(scan_stream, asked, self.spool, found)])
         home = found.with_name(found.name + ".ranges")
         home.mkdir(parents=True, exist_ok=True)
-        ranges = [home / f"{start:015}" for start in range(0, max(1, asked.file.stat().st_size), RANGE_BYTES)]
+        ranges = [home / f"{start:015}" for start in range(0, max(1, size), RANGE_BYTES)]
         todo = [file for file in ranges if not is_whole(file)]
         return Begun(
             records, found, ranges, [self.executor.submit(scan_range, asked, file, RANGE_BYTES) for file in todo]
@@ -140,7 +143,7 @@ class Scanner:
         if begun.ranges:
             _join(begun.ranges, begun.found)
             shutil.rmtree(begun.ranges[0].parent)
-        stamp = self.digests.stamp_with(asked.file, asked.sha256)
+        stamp = self.digests.stamp_with(Path(asked.home.root) / asked.path, asked.sha256) if asked.home.local else []
         if stamp is None:
             begun.found.unlink()
             raise SourceError(f"source {asked.source} changed while it was read: {asked.path}", "build again")
@@ -161,23 +164,31 @@ class Scanner:
 def scan_range(asked: Asked, found: Path, size: int) -> None:
     """Scan the lines that begin in the `size` bytes of a plain file that `found` is named by; a worker's work."""
     start = int(found.name)
-    lines = Range(asked.file, asked.source, asked.limit, start, start + size)
-    write_scan(found, lines.rows(), lambda: lines.lines)
+    with asked.at_hand() as path:
+        lines = Range(path, asked.source, asked.limit, start, start + size)
+        write_scan(found, lines.rows(), lambda: lines.lines)
+
+
+def scan_parquet(asked: Asked, found: Path) -> None:
+    """Scan a Parquet file by its row groups; a worker's work."""
+    with asked.at_hand() as path:
+        scan_groups(path, asked.source, found)
 
 
 def scan_stream(asked: Asked, spool: Path, found: Path) -> None:
     """Scan a file that is to be read from front to end, through its unpacked copy; a worker's work."""
-    with pa.OSFile(str(asked.file)) as file:
-        it = asked.opened(file)
-        plain = asked.file if it.plain else spooled(it.stream, it.form, asked.sha256, spool)
-    size = plain.stat().st_size
-    if _in_ranges(it.records):
-        lines = Range(plain, asked.source, asked.limit, 0, size)
-        write_scan(found, lines.rows(), lambda: lines.lines)
-        return
-    rows = records(file_blocks(plain, 0, size), it.records, asked.source, asked.limit)
-    chunks = iter(lambda: list(islice(rows, CHUNK)), [])
-    write_scan(found, map(as_rows, chunks), lambda: 0)
+    with asked.at_hand() as path:
+        with pa.OSFile(str(path)) as file:
+            it = asked.opened(file)
+            plain = path if it.plain else spooled(it.stream, it.form, asked.sha256, spool)
+        size = plain.stat().st_size
+        if _in_ranges(it.records):
+            lines = Range(plain, asked.source, asked.limit, 0, size)
+            write_scan(found, lines.rows(), lambda: lines.lines)
+            return
+        rows = records(file_blocks(plain, 0, size), it.records, asked.source, asked.limit)
+        chunks = iter(lambda: list(islice(rows, CHUNK)), [])
+        write_scan(found, map(as_rows, chunks), lambda: 0)
 
 
 def _in_ranges(form: str) -> bool:

@@ -1,0 +1,56 @@
+"""The files below a local source, in the order of their names.
+
+In: a folder or a file. Out: relative paths, "/" between folders, sorted by code point. Passed over are names that begin
+with a dot, __pycache__, links to what lies in the same source, and whatever is no regular file. It reads no file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tasks.errors import SourceError
+
+
+def walk(root: Path, named: str) -> Iterator[str]:
+    """Paths of the files below `root`, relative, sorted by code point; `named` stands for the source in
+    errors.
+    """
+    if root.is_file():
+        return iter([root.name])
+    paths: list[str] = []
+    for folder, folders, files in os.walk(root, onerror=_unreadable(named)):
+        here = Path(folder)
+        folders[:] = sorted(name for name in folders if _wanted(here / name, root, named))
+        paths += [(here / name).relative_to(root).as_posix() for name in files if _wanted(here / name, root, named)]
+    return iter(sorted(paths))
+
+
+def _wanted(path: Path, root: Path, named: str) -> bool:
+    if path.name.startswith(".") or path.name == "__pycache__":
+        return False
+    try:
+        path.name.encode()
+    except UnicodeEncodeError:
+        raise SourceError(f"{named} holds a file whose name is not UTF-8: {path.name!a}", "rename it") from None
+    if not path.is_symlink():
+        return path.is_dir() or path.is_file()
+    try:
+        target = path.resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        raise SourceError(f"{named} holds {path.relative_to(root)}, a link to nothing", "remove it") from error
+    if not target.is_relative_to(root):
+        raise SourceError(
+            f"{named} holds {path.relative_to(root)}, a link out of the source",
+            "put the file itself there, or name its folder as a source of its own",
+        )
+    return False
+
+
+def _unreadable(named: str) -> Any:
+    def fail(error: OSError) -> None:
+        raise SourceError(f"{named} cannot be read: {error.strerror}: {error.filename}", "give the right to read it")
+
+    return fail
