@@ -43,7 +43,7 @@ bench: install ## speeds as ratios against peers or limits, one JSON line each
 	python -m benchmarks
 
 bench-dedup: install ## dedup and decontamination; GRISTMILL_PEERS names an environment with benchmarks/dedup-requirements.txt
-	python -m benchmarks dedup decontaminate
+	python -m benchmarks dedup decontaminate 2>&1 $(if $(LOG),| tee $(LOG))
 
 bench-loader: install ## batches against the memory's own speed and other loaders
 	python -m benchmarks loader

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import sys
 import tempfile
 import time
@@ -167,6 +168,10 @@ def main() -> None:
     """All figures."""
     recipe = yaml.safe_load((Path(__file__).parents[1] / "params.yaml").read_text(encoding="utf-8"))
     params = checked(DedupParams, "dedup", recipe["dedup"])
+    versions = ", ".join(version for version, _ in PEERS.values())
+    print(
+        f"# python -m benchmarks dedup; {time.strftime('%Y-%m-%d')}; {platform.platform()}; {versions}", file=sys.stderr
+    )
     ours(texts(200), params)  # compiles
     ratios(speeds(params))
     quality(params)

@@ -9,6 +9,7 @@ import io
 import json
 import random
 import re
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 from memory_reads import MemoryReads
 
 from tasks.artifacts.documents import TEXT
+from tasks.artifacts.manifest import Manifest
 from tasks.artifacts.verdicts import BOILERPLATE, CUTS, DECONTAMINATE_VERDICTS, DEDUP_VERDICTS, MATCHES
 from tasks.decontaminate import STEP, DecontaminateParams, check, rows
 from tasks.decontaminate.boilerplate import count
@@ -31,9 +33,12 @@ from tasks.decontaminate.passages import find_passages
 from tasks.decontaminate.planning import plan_certificate, plan_matches
 from tasks.decontaminate.verdicts import decide
 from tasks.errors import IntegrityError, InvariantError, ParamsError, SourceError
-from tasks.project import checked
+from tasks.perform import perform
+from tasks.pipeline import STEPS
+from tasks.project import Project, checked
 from tasks.text.disguises import DISGUISES
 from tasks.text.words import split_words
+from tests.small_corpus import lay_corpus
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"
@@ -816,3 +821,50 @@ def test_every_natural_overlap_is_found():
     found, wanted, others = natural(SHARED / "corpora")
     assert wanted == 105 and found == wanted
     assert others <= 2, "records flagged that share no 13 words in a row"
+
+
+# ---- under perform: what a change of the sets makes anew ----
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    root = tmp_path_factory.mktemp("sets") / "corpus"
+    root.mkdir()
+    lay_corpus(root)
+    project = Project(root)
+    for name in ("ingest", "normalize", "filter", "dedup", "decontaminate"):
+        report = perform(STEPS[name], project)
+    return project, report
+
+
+def change_sets(project, sets):
+    recipe = yaml.safe_load((project.root / "params.yaml").read_text())
+    recipe["decontaminate"]["sets"] = sets
+    (project.root / "params.yaml").write_text(yaml.safe_dump(recipe))
+    return perform(STEPS["decontaminate"], Project(project.root))
+
+
+def test_a_set_that_changes_or_comes_makes_anew_what_depends_on_it(built):
+    project, first = built
+    qa = {"name": "qa", "path": "evaluation.jsonl", "fields": ["question"]}
+    parts = first.made["matches"]
+    before = {unit: entry.files for unit, entry in manifest_of(project).folders["verdicts"].items()}
+    (project.root / "more.jsonl").write_text(json.dumps({"question": ITEM}) + "\n")
+    more = change_sets(project, [qa, {"name": "more", "path": "more.jsonl", "fields": ["question"]}])
+    assert more.made["matches"] == parts, "each part is held against the new set"
+    assert {"verdicts", "cuts"} & {name for name, count in more.made.items() if count} == set(), more.made
+    assert more.carried["verdicts"] == parts and more.made["certificate"] == 1
+    assert {unit: entry.files for unit, entry in manifest_of(project).folders["verdicts"].items()} == before
+    shutil.copy(project.root / "evaluation.jsonl", project.root / "same.jsonl")
+    renamed = change_sets(project, [{**qa, "path": "same.jsonl"}])
+    again = change_sets(project, [{**qa, "path": "same.jsonl"}])
+    assert renamed.outcome == "built" and again.outcome == "up_to_date", "a path is no content"
+    (project.root / "same.jsonl").write_text(json.dumps({"question": " ".join(WORDS[:30])}) + "\n")
+    changed = perform(STEPS["decontaminate"], Project(project.root))
+    assert changed.made["matches"] == parts
+    assert changed.counts["documents_dropped"] == 0 < first.counts["documents_dropped"]
+    assert 0 < changed.made["verdicts"] < parts, "only parts that held the old item are judged anew"
+
+
+def manifest_of(project):
+    return Manifest.read(project.root / "data" / "decontaminate")
