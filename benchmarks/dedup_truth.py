@@ -1,7 +1,7 @@
 """What a deduplication should find, and how near one came: pairs by brute force, recall and precision.
 
 In: texts, or corpora/dedup/*.truth.tsv beside its texts. Out: pairs at or above a threshold, and figures of removals.
-No hashing and no sampling: every two texts that share a shingle are compared as sets.
+No hashing and no sampling: every two texts are compared as sets.
 
 .truth.tsv counts characters of Chinese texts with their punctuation, brute_force letters and digits alone, as dedup
 does: two transcriptions of one chapter with other marks are 0.75 alike by the first and 0.9 by the second.
@@ -12,7 +12,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,20 +25,26 @@ class Corpus(NamedTuple):
     name: str
     texts: list[str]
     pairs: Pairs
-    """(lower number, higher) -> exact Jaccard of 5-shingles, 0.3 and more."""
+    """(lower number, higher) -> exact Jaccard of 5-shingles, those at or above the threshold among them."""
 
 
-def brute_force(texts: list[str], least: float = 0.3) -> Pairs:
+def brute_force(texts: list[str], least: float) -> Pairs:
     """All pairs of texts at or above `least`, by sets of five words or Chinese characters."""
-    sets, holders = [], defaultdict(list)
-    for number, text in enumerate(texts):
+    known: dict[tuple[str, ...], int] = {}
+    sets = []
+    for text in texts:
         words = _WORDS.findall(text.lower())
-        sets.append({tuple(words[at : at + 5]) for at in range(max(1, len(words) - 4))})
-        for shingle in sets[-1]:
-            holders[shingle].append(number)
-    near = {(left, right) for of in holders.values() for at, right in enumerate(of) for left in of[:at]}
-    found = {pair: len(sets[pair[0]] & sets[pair[1]]) / len(sets[pair[0]] | sets[pair[1]]) for pair in near}
-    return {pair: similarity for pair, similarity in sorted(found.items()) if similarity >= least}
+        shingles = [tuple(words[at : at + 5]) for at in range(max(1, len(words) - 4))]
+        sets.append({known.setdefault(shingle, len(known)) for shingle in shingles})
+    found: Pairs = {}
+    for right, of in enumerate(sets):
+        for left in range(right):
+            smaller, larger = sorted((len(of), len(sets[left])))
+            if smaller >= least * larger:  # else their Jaccard is below it, whatever they share
+                shared = len(of & sets[left])
+                if shared >= least * (smaller + larger - shared):
+                    found[left, right] = shared / (smaller + larger - shared)
+    return found
 
 
 def with_truth(folder: Path) -> list[Corpus]:
