@@ -7,8 +7,8 @@ about a match, is not its concern, so that neither makes it read text again.
 A short question without its answer is a row too, by the rule question: it is no evidence, but a phrase that many
 documents hold so is boilerplate. A short answer is named beside its question and never has a row of its own.
 
-Cost on one core, against 10,000 items: 115 MB/s of English, 80 of Chinese, 95 of code on a busy machine; more than half of
-it splits the text into words (205, 165 and 145 MB/s by itself).
+Cost on one core, against 10,000 items: 115 MB/s of English, 80 of Chinese, 95 of code on a busy machine; more than half
+of it splits the text into words (205, 165 and 145 MB/s by itself).
 """
 
 from __future__ import annotations
