@@ -5,7 +5,7 @@ BIN := $(CURDIR)/$(VENV)/bin
 export PATH := $(BIN):$(PATH)
 SOURCES := flows tasks training audit
 
-.PHONY: help install demo test test-long test-gpu check lock bench bench-text bench-loader kill-demo clean
+.PHONY: help install demo test test-long test-gpu check lock bench bench-dedup bench-text bench-loader kill-demo clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -41,6 +41,9 @@ lock: install ## build samples/ here, refresh dvc.lock and reports/, and say the
 
 bench: install ## speeds as ratios against peers or limits, one JSON line each
 	python -m benchmarks
+
+bench-dedup: install ## dedup and decontamination; GRISTMILL_PEERS names an environment with benchmarks/dedup-requirements.txt
+	python -m benchmarks dedup decontaminate 2>&1 $(if $(LOG),| tee $(LOG))
 
 bench-loader: install ## batches against the memory's own speed and other loaders
 	python -m benchmarks loader

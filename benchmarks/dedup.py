@@ -1,15 +1,23 @@
-"""Speed and quality of dedup beside datasketch and rensa: CPU seconds of the same corpus in one run, alternating.
+"""Speed and quality of dedup beside datasketch, rensa and DataTrove: CPU seconds of one run, alternating.
 
-In: the recipe's section dedup and a corpus with known near duplicates (benchmarks.dedup_corpus). Out: figures, one JSON
-line each. Whole: sketches, candidates, exact verification and verdicts, in memory; dedup/spans is a figure of its own.
-The peers do what their documentation shows, without exact verification.
+In: the recipe's section dedup, a corpus with known near duplicates (benchmarks.dedup_corpus), and the corpora with a
+.truth.tsv of the folder that GRISTMILL_CORPORA names (its dedup/). Out: figures, one JSON line each, and a table for
+people. Whole: sketches, candidates, exact verification and verdicts; dedup/spans is a figure of its own. The peers do
+what their documentation shows, without exact verification. GRISTMILL_PEERS names their environment
+(dedup-requirements.txt).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from functools import partial
+import json
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +25,19 @@ import pyarrow as pa
 import yaml
 
 from benchmarks.dedup_corpus import texts
+from benchmarks.dedup_truth import Corpus, brute_force, judged, with_truth
 from benchmarks.figures import cpu_seconds, figure, peer
 from tasks.artifacts.documents import TEXT
 from tasks.artifacts.verdicts import DROP, SPANS
-from tasks.dedup import DedupParams
+from tasks.dedup import DedupParams, verdicts
 from tasks.dedup.sketches import sketch
 from tasks.dedup.spans import find
-from tasks.dedup.verdicts import decide
 from tasks.project import checked
 
-TEXTS, PEERS_TEXTS, ROUNDS = 6000, 1000, 3
+TEXTS, PEERS_TEXTS, ROUNDS, THRESHOLD = 6000, 1000, 3, 0.8
 UNIT = "web-0"
+PEERS = {"datasketch": ("datasketch 2.0.0", 20), "rensa": ("rensa 0.5.0", 5), "datatrove": ("datatrove 0.10.1", 100)}
+STAGES = ("rank_documents", "match_documents", "candidate_sets", "choose", "find_duplicates")
 
 
 class InMemory:
@@ -51,61 +61,121 @@ class InMemory:
         table = self.tables[folder]
         return table.select(list(columns)) if columns is not None else table
 
+    def scratch(self) -> None:
+        return None
+
+    def each(self, function: Callable[..., Any], items: Iterable[tuple[str | None, Any]]) -> Iterator[Any]:
+        for _, item in items:
+            yield function(self, item)
+
+
+class Timed:
+    """CPU seconds of the functions that the decision is made of, those of STAGES that it has."""
+
+    def __init__(self) -> None:
+        self.seconds: Counter[str] = Counter()
+        for name in STAGES:
+            if hasattr(verdicts, name):
+                setattr(verdicts, name, self._timed(name, getattr(verdicts, name)))
+
+    def _timed(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*arguments: Any, **named: Any) -> Any:
+            began = time.process_time()
+            result = function(*arguments, **named)
+            self.seconds[name] += time.process_time() - began
+            return result
+
+        return timed
+
 
 def ours(corpus: list[str], params: DedupParams) -> tuple[float, float, float, list[int]]:
     """CPU seconds of the sketches, of the decision and of the spans; numbers of the texts removed."""
     reads, made = InMemory(corpus), dict[str, Any]()
     sketching = cpu_seconds(lambda: made.update(sketches=sketch(reads, params)))
     reads.tables["dedup/sketches"] = made["sketches"].files[".parquet"]
-    deciding = cpu_seconds(lambda: made.update(decide(reads, params)))
+    deciding = cpu_seconds(lambda: made.update(verdicts.decide(reads, params)))
     spanning = cpu_seconds(lambda: find(reads, params))
-    verdicts = made[f"verdicts/{UNIT}"].files[".parquet"].column("verdict").to_pylist()
-    return sketching, deciding, spanning, [row for row, verdict in enumerate(verdicts) if verdict == DROP]
+    decided = made[f"verdicts/{UNIT}"].files[".parquet"].column("verdict").to_pylist()
+    return sketching, deciding, spanning, [row for row, verdict in enumerate(decided) if verdict == DROP]
 
 
-def exact_pairs(corpus: list[str], threshold: float) -> set[int]:
-    """n of the texts 4n + 1 that are at or above the threshold of text 4n, by plain sets."""
-    found = set()
-    for number in range(1, len(corpus), 4):
-        sets = []
-        for text in corpus[number - 1 : number + 1]:
-            words = text.split()
-            sets.append({tuple(words[at : at + 5]) for at in range(len(words) - 4)})
-        if len(sets[0] & sets[1]) / len(sets[0] | sets[1]) >= threshold:
-            found.add(number // 4)
-    return found
+def theirs(name: str, corpus: list[str]) -> dict[str, Any] | None:
+    """What a peer makes of a corpus; None where it is not there."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "texts.jsonl"
+        path.write_text("".join(json.dumps({"text": text}) + "\n" for text in corpus), encoding="utf-8")
+        return peer("peer_dedup.py", name, str(path))
 
 
-def quality(name: str, removed: Sequence[int], wanted: set[int], goal: float) -> None:
-    """Recall and precision of removals; of a pair either text may go."""
-    gone = {number // 4 for number in removed if number % 4 < 2}
-    strangers = sum(number % 4 > 1 for number in removed)
-    figure(f"dedup recall, {name}", [len(gone & wanted) / len(wanted)], goal, "of pairs at 0.8")
-    precision = len(gone & wanted) / max(1, len(gone) + strangers)
-    figure(f"dedup precision, {name}", [precision], 1.0, "of removals")
+def megabytes(corpus: list[str]) -> float:
+    return sum(len(text.encode()) for text in corpus) / 1e6
+
+
+def speeds(params: DedupParams) -> list[float]:
+    """Print the figures of our own; CPU seconds a MB of the whole, by round."""
+    corpus, timed = texts(TEXTS), Timed()
+    size = megabytes(corpus)
+    timed.seconds.clear()
+    rounds = [ours(corpus, params) for _ in range(ROUNDS)]
+    figure("dedup sketch", [size / one[0] for one in rounds], 150, "MB/cpu-s")
+    figure("dedup whole", [size / (one[0] + one[1]) for one in rounds], 80, "MB/cpu-s")
+    figure("dedup spans", [size / one[2] for one in rounds], 300, "MB/cpu-s")
+    whole = sum(one[0] + one[1] for one in rounds)
+    shares = {"sketches": sum(one[0] for one in rounds) / whole}
+    shares |= {name: seconds / whole for name, seconds in timed.seconds.items()}
+    for name, share in (shares | {"the rest": 1 - sum(shares.values())}).items():
+        print(f"{'  of the whole, ' + name:44} {share:>14.1%}", file=sys.stderr)
+    return [(one[0] + one[1]) / size for one in rounds]
+
+
+def ratios(own: list[float]) -> None:
+    """Print how many times the peers' seconds ours go into, by round."""
+    few = texts(PEERS_TEXTS)
+    for name, (version, goal) in PEERS.items():
+        rounds = own[:1] if name == "datatrove" else own  # a minute each
+        answers = [answer for answer in (theirs(name, few) for _ in rounds) if answer is not None]
+        seconds = [answer["seconds"] / megabytes(few) for answer in answers]
+        figure("dedup whole", [peers / mine for peers, mine in zip(seconds, own, strict=False)], goal, "x", version)
+
+
+def quality(params: DedupParams) -> None:
+    """Print recall, precision and speed of all on every corpus that has a truth."""
+    made = texts(PEERS_TEXTS)
+    corpora = [Corpus("made up", made, brute_force(made, THRESHOLD))]
+    corpora += with_truth(Path(os.environ.get("GRISTMILL_CORPORA", "corpora")) / "dedup")
+    recounted = {corpus.name: brute_force(corpus.texts, THRESHOLD) for corpus in corpora}
+    print("\n| corpus | by | pairs | recall of pairs | precision of removals | removed | MB/cpu-s |", file=sys.stderr)
+    print("| --- | --- | --- | --- | --- | --- | --- |", file=sys.stderr)
+    for corpus in corpora:
+        first = ours(corpus.texts, params)
+        of = {"gristmill": (first[0] + first[1], first[3])}
+        for name in PEERS:
+            answer = theirs(name, corpus.texts)
+            of |= {name: (answer["seconds"], answer["removed"])} if answer else {}
+        near = sum(similarity >= THRESHOLD for similarity in corpus.pairs.values())
+        for name, (seconds, removed) in of.items():
+            recall, precision = judged(corpus, removed, THRESHOLD, recounted[corpus.name])
+            speed = megabytes(corpus.texts) / seconds
+            print(
+                f"| {corpus.name} | {name} | {near} | {recall:.4f} | {precision:.4f} | {len(removed)} | {speed:.2f} |",
+                file=sys.stderr,
+            )
+            if name == "gristmill":
+                figure(f"dedup recall, {corpus.name}", [recall], 0.99, "of pairs")
+                figure(f"dedup precision, {corpus.name}", [precision], 1.0, "of removals")
 
 
 def main() -> None:
     """All figures."""
     recipe = yaml.safe_load((Path(__file__).parents[1] / "params.yaml").read_text(encoding="utf-8"))
     params = checked(DedupParams, "dedup", recipe["dedup"])
-    corpus, few = texts(TEXTS), texts(PEERS_TEXTS)
-    size, few_size = (sum(map(len, part)) / 1e6 for part in (corpus, few))
-    ours(few, params)
-    rounds = [ours(corpus, params) for _ in range(ROUNDS)]
-    figure("dedup sketch", [size / one[0] for one in rounds], 150, "MB/cpu-s")
-    figure("dedup whole", [size / (one[0] + one[1]) for one in rounds], 80, "MB/cpu-s")
-    figure("dedup spans", [size / one[2] for one in rounds], 300, "MB/cpu-s")
-    wanted = exact_pairs(few, 0.8)
-    quality("gristmill", ours(few, params)[3], wanted, 0.99)
-    for name, goal in (("datasketch", 20.0), ("rensa", 5.0)):
-        theirs = partial(peer, "peer_dedup.py", name, str(PEERS_TEXTS))
-        answers = [answer for answer in (theirs() for _ in range(ROUNDS)) if answer is not None]
-        speeds = [few_size / answer["seconds"] for answer in answers]
-        ratios = [size / (one[0] + one[1]) / speed for one, speed in zip(rounds, speeds, strict=False)]
-        figure("dedup whole", ratios, goal, "x", {"datasketch": "datasketch 2.0.0", "rensa": "rensa 0.5.0"}[name])
-        if answers:
-            quality(name, answers[0]["removed"], wanted, 0.99)
+    versions = ", ".join(version for version, _ in PEERS.values())
+    print(
+        f"# python -m benchmarks dedup; {time.strftime('%Y-%m-%d')}; {platform.platform()}; {versions}", file=sys.stderr
+    )
+    ours(texts(200), params)  # compiles
+    ratios(speeds(params))
+    quality(params)
 
 
 if __name__ == "__main__":

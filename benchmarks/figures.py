@@ -56,7 +56,10 @@ def peer(script: str, *arguments: str) -> dict[str, Any] | None:
     if not python.is_file():
         return None
     done = subprocess.run(
-        [str(python), str(Path(__file__).parent / script), *arguments], capture_output=True, text=True, check=False
+        [str(python), "-E", str(Path(__file__).parent / script), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         print(done.stderr.strip().splitlines()[-1:], file=sys.stderr)

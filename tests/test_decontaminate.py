@@ -9,6 +9,7 @@ import io
 import json
 import random
 import re
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,18 +22,23 @@ from hypothesis import strategies as st
 from memory_reads import MemoryReads
 
 from tasks.artifacts.documents import TEXT
+from tasks.artifacts.manifest import Manifest
 from tasks.artifacts.verdicts import BOILERPLATE, CUTS, DECONTAMINATE_VERDICTS, DEDUP_VERDICTS, MATCHES
-from tasks.decontaminate import STEP, DecontaminateParams, check, plan_certificate, plan_matches, rows
+from tasks.decontaminate import STEP, DecontaminateParams, check, rows
 from tasks.decontaminate.boilerplate import count
 from tasks.decontaminate.certificate import certify
 from tasks.decontaminate.cuts import cut
 from tasks.decontaminate.matches import match
-from tasks.decontaminate.passages import Grams, find_passages
+from tasks.decontaminate.passages import find_passages
+from tasks.decontaminate.planning import plan_certificate, plan_matches
 from tasks.decontaminate.verdicts import decide
 from tasks.errors import IntegrityError, InvariantError, ParamsError, SourceError
-from tasks.project import checked
+from tasks.perform import perform
+from tasks.pipeline import STEPS
+from tasks.project import Project, checked
 from tasks.text.disguises import DISGUISES
 from tasks.text.words import split_words
+from tests.small_corpus import lay_corpus
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"
@@ -158,7 +164,7 @@ def plain_matches(texts, items, n, short, least):
     return found, any(grams.values())
 
 
-LETTERS = st.lists(st.sampled_from(["a", "b", "C", "d,", "e"]), min_size=1, max_size=14).map(" ".join)
+LETTERS = st.lists(st.sampled_from(["aa", "bb", "Cc", "dd,", "ee"]), min_size=1, max_size=14).map(" ".join)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
@@ -172,7 +178,7 @@ LETTERS = st.lists(st.sampled_from(["a", "b", "C", "d,", "e"]), min_size=1, max_
 def test_against_plain_ngrams(tmp_path_factory, texts, items, n, short, least):
     expected, any_left = plain_matches(texts, items, n, short, least)
     root = tmp_path_factory.mktemp("sets")
-    changes = {"ngram_words": n, "short_words_min": short, "boilerplate_items_min": least}
+    changes = {"ngram_words": n, "short_words_min": short, "question_words_min": 64, "boilerplate_items_min": least}
     if not any_left:
         with pytest.raises(SourceError, match="no n-gram: of"):
             run(root, texts, items, **changes)
@@ -596,8 +602,10 @@ def test_what_is_too_short_for_a_disguise_is_said(tmp_path):
 
 
 def test_a_detector_that_finds_none_of_its_plants_fails(tmp_path, monkeypatch):
-    nothing = find_passages(split_words(pa.array([], pa.large_string())), Grams(None, None, None, None, (), 1))
-    monkeypatch.setattr("tasks.decontaminate.planting.find_passages", lambda words, grams: nothing)
+    nothing = split_words(pa.array([], pa.large_string()))
+    monkeypatch.setattr(
+        "tasks.decontaminate.planting.find_passages", lambda words, grams: find_passages(nothing, grams)
+    )
     with pytest.raises(InvariantError, match="1 evaluation items planted in 9 disguises none was found"):
         run(tmp_path, [], [ITEM])
 
@@ -617,3 +625,246 @@ def test_recall_of_disguises_of_real_items(tmp_path):
     whole = set(DISGUISES) - {"first_half", "one_word_changed", "last_60pct_words"}
     assert all(found[name] >= 0.95 for name in whole), found
     assert found["one_word_changed"] > 0.7 and found["first_half"] > 0.7 and found["last_60pct_words"] > 0.9, found
+
+
+# ---- rules by length and unit ----
+
+PAIRED = [{"q": "Who wrote the Vinland letters?", "a": "Olaf Tryggvason"}]
+
+
+def run_records(root, texts, records, **changes):
+    """Documents against records with a question q and an answer a."""
+    write_set(root, records)
+    sets = [{"name": "evals", "path": "evals.jsonl", "fields": ["q", "a"], "answers": ["a"]}]
+    params = params_with(sets=sets, **{"margin_characters": 0, **changes})
+    result = Result(root, {"web-0": [(text, "web", True) for text in texts]}, params)
+    assert list(check(result)) == []
+    return result
+
+
+def test_a_short_question_is_evidence_only_near_its_answer(tmp_path):
+    question, answer = PAIRED[0]["q"], PAIRED[0]["a"]
+    texts = [
+        f"Quiz: {question} It was {answer}, they say.",
+        f"{answer}! {question.upper()}",
+        f"{question} {'so ' * 50}{answer}",
+        f"{question} {'so ' * 51}{answer}",
+        f"{question} Nobody knows. Olaf the Tryggvason.",
+        answer,
+        "Who wrote the Vinland letters in a hurry?",
+    ]
+    result = run_records(tmp_path, texts, PAIRED)
+    assert result.verdicts() == ["drop", "drop", "drop", "keep", "keep", "keep", "keep"]
+    lines = result.lines("decontaminate/matches")
+    assert [(line["row"], line["rule"]) for line in lines] == [
+        *((row, "pair") for row in range(3)), *((row, "question") for row in range(3, 5)), (6, "question"),
+    ]  # fmt: skip
+    data = texts[0].encode()
+    assert data[lines[0]["answer_start"] : lines[0]["answer_stop"]].decode() == answer and lines[0]["answer"] == "1:a"
+    told = result.certificate["sets"]["evals"]
+    assert told["items_by_rule"] == {"none": 0, "ngrams": 0, "whole": 0, "pair": 1, "answer": 1}
+    assert told["by_role"]["answer"]["documents_matched"] == 3 and told["answered"] == 1
+    assert result.certificate["self_test"]["disguises"]["verbatim"] == {
+        "planted": 1, "found": 1, "too_short": 0, "recall": 1.0,
+    }  # fmt: skip
+
+
+def test_a_short_question_that_many_ask_is_a_phrase(tmp_path):
+    texts = [f"doc {i}: {PAIRED[0]['q']}" for i in range(10)] + [f"{PAIRED[0]['q']} {PAIRED[0]['a']}"]
+    assert run_records(tmp_path, texts, PAIRED).verdicts() == ["keep"] * 11
+    assert run_records(tmp_path, texts[1:], PAIRED).verdicts() == ["keep"] * 9 + ["drop"]
+
+
+def test_a_cut_takes_the_answer_beside_the_question(tmp_path):
+    text = f"Quiz. {PAIRED[0]['q']} I think that it is {PAIRED[0]['a']} and no one else."
+    result = run_records(tmp_path, [text], PAIRED, policy="cut")
+    cuts = [text.encode()[c["start"] : c["stop"]].decode() for c in result.lines("decontaminate/cuts")]
+    assert cuts == ["Who wrote the Vinland letters", "Olaf Tryggvason"]
+    assert result.total("cuts", "characters_cut") == sum(map(len, cuts))
+
+
+@pytest.mark.parametrize("answer", ["A", "7", "the", "of the", "!?"])
+def test_answers_that_stand_near_everything_complete_no_pair(tmp_path, answer):
+    records = [{"q": PAIRED[0]["q"], "a": answer}, {"q": ITEM, "a": "x"}]
+    result = run_records(tmp_path, [f"{PAIRED[0]['q']} {answer} the of A 7"], records)
+    assert result.verdicts() == ["keep"]
+    assert result.certificate["sets"]["evals"]["items_by_rule"]["none"] == 3
+
+
+def test_answers_in_a_list_are_ways_to_say_it(tmp_path):
+    records = [{"q": PAIRED[0]["q"], "a": ["Olaf the Second", "King Tryggvason"]}]
+    texts = [f"{PAIRED[0]['q']} {answer}" for answer in (*records[0]["a"], "Olaf the Third")]
+    result = run_records(tmp_path, texts, records)
+    assert result.verdicts() == ["drop", "drop", "keep"]
+    assert [line["answer"] for line in result.lines("decontaminate/matches")] == ["1:a.0", "1:a.1", None]
+    assert result.certificate["sets"]["evals"]["by_role"]["answer"]["items_matched"] == 2
+
+
+def test_an_answer_of_another_record_is_none(tmp_path):
+    records = [*PAIRED, {"q": "Who sank the seven ships?", "a": "Harald Bluetooth"}]
+    texts = [f"{PAIRED[0]['q']} Harald Bluetooth", f"{records[1]['q']} Harald Bluetooth"]
+    assert run_records(tmp_path, texts, records).verdicts() == ["keep", "drop"]
+
+
+def test_a_short_answer_is_named_beside_a_long_question(tmp_path):
+    result = run_records(tmp_path, [f"{ITEM} so Olaf Tryggvason", ITEM], [{"q": ITEM, "a": "Olaf Tryggvason"}])
+    lines = result.lines("decontaminate/matches")
+    assert [(line["item"], line["rule"], line["answer"]) for line in lines] == [
+        ("1:q", "ngrams", "1:a"), ("1:q", "ngrams", None),
+    ]  # fmt: skip
+    told = result.certificate["sets"]["evals"]
+    assert told["answered"] == 1 and told["by_role"]["answer"]["documents_matched"] == 1
+
+
+def test_the_span_in_both_texts(tmp_path):
+    item = f"Préface — {ITEM}. Fin"
+    text = f"x ünd {' '.join(WORDS[2:18]).upper()} y"
+    (line,) = run(tmp_path, [text], [item]).lines("decontaminate/matches")
+    assert text.encode()[line["start"] : line["stop"]].decode() == " ".join(WORDS[2:18]).upper()
+    assert item.encode()[line["item_start"] : line["item_stop"]].decode() == " ".join(WORDS[2:18])
+    assert (line["rule"], line["grams"], line["item_grams"]) == ("ngrams", 4, 10)
+
+
+def test_chinese_counts_characters(tmp_path):
+    characters = "".join(chr(0x4E00 + 7 * i) for i in range(40))
+    short, brief = characters[25:35], characters[33:40]
+    texts = [f"前{characters[3:19]}后", f"前{characters[3:18]}后", f"说：{short}。", f"说：{brief}。", short[1:]]
+    result = run(tmp_path, texts, [characters[:24], short, brief])
+    assert result.verdicts() == ["drop", "keep", "drop", "keep", "keep"]
+    assert [line["rule"] for line in result.lines("decontaminate/matches")] == ["ngrams", "whole"]
+    assert result.certificate["sets"]["evals"]["items_too_short"] == 1
+
+
+def test_code_counts_names_and_numbers_and_bare_series_tell_nothing(tmp_path):
+    code = "def first_even(values, limit):\n    for value in values:\n        if value % 2 == 0 and value < limit:"
+    series = "[" + ", ".join(map(str, range(20))) + ", 'a', 'b']"
+    texts = [code.replace("    ", "\t").replace(", ", ","), f"x = {series}", code.replace("even", "odd")]
+    result = run(tmp_path, texts, [code, series], kind="code")
+    assert result.verdicts() == ["drop", "keep", "drop"]
+    assert result.certificate["sets"]["evals"]["items_boilerplate_only"] == 1
+
+
+# ---- attacks ----
+
+
+def test_odd_items_neither_stop_the_step_nor_match(tmp_path):
+    odd = ["", " \n", "word", "?!... --", "\ud800 lone", "\x00", "1 2 3 4 5 6 7 8 9 10 11 12 13 14", "é" * 5000]
+    result = run(tmp_path, ["word", "?!... --", "1 2 3 4 5 6 7 8 9 10 11 12 13 14", ITEM], [*odd, ITEM, ITEM, ITEM])
+    assert result.verdicts() == ["keep", "keep", "keep", "drop"]
+    assert result.certificate["sets"]["evals"]["items"] == 9
+    assert {line["item"] for line in result.lines("decontaminate/matches")} == {"9:q", "10:q", "11:q"}
+
+
+def test_an_item_that_is_the_corpus_own_boilerplate_removes_nothing(tmp_path):
+    notice = " ".join(WORDS[:60])
+    quotes = [" ".join(WORDS[start : start + 20]) for start in range(0, 40, 2)]
+    texts = [f"page {i} {quote} end {i}" for i, quote in enumerate(quotes * 10)]
+    result = run(tmp_path, texts, [notice, " ".join(WORDS[200:230])])
+    assert result.verdicts().count("drop") <= 0.1 * len(texts), result.verdicts().count("drop")
+
+
+def test_a_hundred_thousand_items(tmp_path):
+    items = [
+        {"q": " ".join(f"{word}{i % 977}" for word in ("alpha", "beta", "gamma", "delta", str(i)) * 4)}
+        for i in range(100_000)
+    ]
+    write_set(tmp_path, items)
+    params = params_with(sets=[{"name": "evals", "path": "evals.jsonl", "fields": ["q"]}])
+    result = Result(tmp_path, {"web-0": [(f"so {items[77_777]['q']}!", "web", True), ("clean", "web", True)]}, params)
+    assert result.verdicts() == ["drop", "keep"]
+    assert result.certificate["control"] == {"items_searched": 100_000, "items_found": 100_000}
+
+
+@pytest.mark.parametrize("end", [b"\r\n", b"\n"])
+def test_csv_with_mark_and_any_line_ends(tmp_path, end):
+    (tmp_path / "evals.csv").write_bytes(b"\xef\xbb\xbf" + end.join([b"q,a", f'"{ITEM}",x'.encode(), b""]))
+    params = params_with(sets=[{"name": "evals", "path": "evals.csv", "fields": ["q"]}])
+    assert Result(tmp_path, {"web-0": [(ITEM, "web", True)]}, params).verdicts() == ["drop"]
+
+
+def test_parquet_with_nested_fields_and_the_fields_that_are_there(tmp_path):
+    record = {"in": {"q": ITEM}, "choices": [{"text": " ".join(WORDS[50:65])}, {"text": " ".join(WORDS[65:80])}]}
+    pq.write_table(pa.Table.from_pylist([record]), tmp_path / "evals.parquet")
+    params = params_with(sets=[{"name": "evals", "path": "evals.parquet", "fields": ["in.q", "choices.text"]}])
+    texts = [ITEM, " ".join(WORDS[60:74])]
+    result = Result(tmp_path, {"web-0": [(text, "web", True) for text in texts]}, params)
+    assert [line["item"] for line in result.lines("decontaminate/matches")] == ["1:in.q", "1:choices.text"]
+    params = params_with(sets=[{"name": "evals", "path": "evals.parquet", "fields": ["q"]}])
+    with pytest.raises(SourceError, match=r"name fields that it has: choices\.text, in\.q"):
+        Result(tmp_path, {"web-0": [(ITEM, "web", True)]}, params)
+
+
+# ---- recall and false alarms on real sets (docs/decontamination.md has the table) ----
+
+LIMITS = {
+    "verbatim": 1.0, "case_punct": 1.0, "whitespace_newline": 1.0, "unicode_punct": 1.0,
+    "question_only_in_code_fence": 1.0, "html_escaped": 1.0, "last_60pct_words": 1.0, "first_half": 0.9,
+    "one_word_changed": 0.7,
+}  # fmt: skip
+
+
+def test_recall_of_planted_documents_by_disguise_and_no_false_alarm():
+    from benchmarks.decontaminate_recall import planted
+
+    shared("corpora/eval/planted/docs.jsonl")
+    table = planted(SHARED / "corpora" / "eval")
+    assert set(table["disguises"]) == set(LIMITS)
+    for name, (found, all_of_it) in table["disguises"].items():
+        assert all_of_it and found / all_of_it >= LIMITS[name], (name, found, all_of_it)
+    assert table["controls"] == (0, 10) and table["others"][0] == 0 and table["others"][1] == 200
+
+
+def test_every_natural_overlap_is_found():
+    from benchmarks.decontaminate_recall import natural
+
+    shared("corpora/eval/natural_overlap_13gram.tsv")
+    found, wanted, others = natural(SHARED / "corpora")
+    assert wanted == 105 and found == wanted
+    assert others <= 2, "records flagged that share no 13 words in a row"
+
+
+# ---- under perform: what a change of the sets makes anew ----
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    root = tmp_path_factory.mktemp("sets") / "corpus"
+    root.mkdir()
+    lay_corpus(root)
+    project = Project(root)
+    for name in ("ingest", "normalize", "filter", "dedup", "decontaminate"):
+        report = perform(STEPS[name], project)
+    return project, report
+
+
+def change_sets(project, sets):
+    recipe = yaml.safe_load((project.root / "params.yaml").read_text())
+    recipe["decontaminate"]["sets"] = sets
+    (project.root / "params.yaml").write_text(yaml.safe_dump(recipe))
+    return perform(STEPS["decontaminate"], Project(project.root))
+
+
+def test_a_set_that_changes_or_comes_makes_anew_what_depends_on_it(built):
+    project, first = built
+    qa = {"name": "qa", "path": "evaluation.jsonl", "fields": ["question"]}
+    parts = first.made["matches"]
+    before = {unit: entry.files for unit, entry in manifest_of(project).folders["verdicts"].items()}
+    (project.root / "more.jsonl").write_text(json.dumps({"question": ITEM}) + "\n")
+    more = change_sets(project, [qa, {"name": "more", "path": "more.jsonl", "fields": ["question"]}])
+    assert more.made["matches"] == parts, "each part is held against the new set"
+    assert {"verdicts", "cuts"} & {name for name, count in more.made.items() if count} == set(), more.made
+    assert more.carried["verdicts"] == parts and more.made["certificate"] == 1
+    assert {unit: entry.files for unit, entry in manifest_of(project).folders["verdicts"].items()} == before
+    shutil.copy(project.root / "evaluation.jsonl", project.root / "same.jsonl")
+    renamed = change_sets(project, [{**qa, "path": "same.jsonl"}])
+    again = change_sets(project, [{**qa, "path": "same.jsonl"}])
+    assert renamed.outcome == "built" and again.outcome == "up_to_date", "a path is no content"
+    (project.root / "same.jsonl").write_text(json.dumps({"question": " ".join(WORDS[:30])}) + "\n")
+    changed = perform(STEPS["decontaminate"], Project(project.root))
+    assert changed.made["matches"] == parts
+    assert changed.counts["documents_dropped"] == 0 < first.counts["documents_dropped"]
+    assert 0 < changed.made["verdicts"] < parts, "only parts that held the old item are judged anew"
+
+
+def manifest_of(project):
+    return Manifest.read(project.root / "data" / "decontaminate")

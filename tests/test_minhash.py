@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tasks.dedup.greedy import jaccard
 from tasks.text.bands import band_keys, buckets_of_band
 from tasks.text.minhash import EMPTY, permutations, sign
-from tasks.text.ngrams import find_ngrams, ngram_table, window_hashes
+from tasks.text.ngrams import anchors_of, find_ngrams, find_whole, ngram_table, sampled, window_hashes
 from tasks.text.recall import candidate_probability
 from tasks.text.shingles import Shingles, count_different, shingle_sets, shingle_texts
 from tasks.text.words import split_words
@@ -163,7 +163,8 @@ def test_ngrams_are_found_where_they_stand(texts, n, rng):
     wanted = [gram for gram in grams if rng.random() < 0.5]
     listed = split_words(pa.array([" ".join(gram) for gram in wanted], pa.large_string()))
     hashes, _ = window_hashes(listed.hashes_W, listed.offsets_D1, np.full(len(wanted), n))
-    found = find_ngrams(words.hashes_W, words.offsets_D1, n, ngram_table(hashes))
+    of = sampled(listed.hashes_W, listed.offsets_D1, n)
+    found = find_ngrams(words.hashes_W, words.offsets_D1, of, ngram_table(hashes))[:3]
     expected = [
         (d, i, wanted.index(tuple(p[i : i + n])))
         for d, p in enumerate(plain)
@@ -175,20 +176,46 @@ def test_ngrams_are_found_where_they_stand(texts, n, rng):
 
 def test_windows_of_other_lengths_never_match_and_many_hits_fit():
     words = split_words(pa.array(["a " * 5000], pa.large_string()))
-    hashes, _ = window_hashes(words.hashes_W[:3], np.array([0, 3]), np.array([3]))
-    table = ngram_table(hashes)
-    assert len(find_ngrams(words.hashes_W, words.offsets_D1, 3, table)[0]) == 4998
-    assert not len(find_ngrams(words.hashes_W, words.offsets_D1, 4, table)[0])
-    assert not len(find_ngrams(words.hashes_W, words.offsets_D1, 3, ngram_table(hashes[:0]))[0])
+    first = words.hashes_W[:3], np.array([0, 3])
+    hashes, _ = window_hashes(*first, np.array([3]))
+    table, three, four = ngram_table(hashes), sampled(*first, 3), sampled(words.hashes_W[:4], np.array([0, 4]), 4)
+    assert len(find_ngrams(words.hashes_W, words.offsets_D1, three, table)[0]) == 4998
+    assert not len(find_ngrams(words.hashes_W, words.offsets_D1, four, table)[0])
+    assert not len(find_ngrams(words.hashes_W, words.offsets_D1, three, ngram_table(hashes[:0]))[0])
+    assert len(find_whole(words.hashes_W, words.offsets_D1, anchors_of(*first), table)[0]) == 4998
 
 
 def test_a_large_table_finds_all_and_only_its_own():
     numbers = np.random.default_rng(5)
     hashes = numbers.integers(0, 2**63, 50_000).astype(np.uint64)
     ones, _ = window_hashes(hashes, np.array([0, len(hashes)]), np.array([1]))
-    texts, at, found = find_ngrams(hashes, np.array([0, len(hashes)]), 1, ngram_table(ones[::2]))
+    of = sampled(hashes, np.array([0, len(hashes)]), 1)
+    texts, at, found, _ = find_ngrams(hashes, np.array([0, len(hashes)]), of, ngram_table(ones[::2]))
     assert at.tolist() == list(range(0, 50_000, 2)) and found.tolist() == list(range(25_000))
     assert not texts.any()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=9), max_size=6), st.text("abc ", max_size=60))
+def test_whole_texts_of_any_length_are_found_where_they_stand(wanted, text):
+    listed = split_words(pa.array([" ".join(words) for words in wanted], pa.large_string()))
+    words = split_words(pa.array([text, text[::-1]], pa.large_string()))
+    hashes, _ = window_hashes(listed.hashes_W, listed.offsets_D1, np.diff(listed.offsets_D1))
+    anchors = anchors_of(listed.hashes_W, listed.offsets_D1)
+    assert (anchors is None) == (not wanted)
+    if anchors is None:
+        return
+    texts, at, numbers, lengths = find_whole(words.hashes_W, words.offsets_D1, anchors, ngram_table(hashes)).tolist()
+    found = {(d, i, tuple(wanted[number])) for d, i, number in zip(texts, at, numbers, strict=True)}
+    plain = [text.split(), text[::-1].split()]
+    assert found == {
+        (d, i, tuple(one))
+        for d, p in enumerate(plain)
+        for one in wanted
+        for i in range(len(p))
+        if p[i : i + len(one)] == one
+    }
+    assert len(found) == len(texts) and lengths == [len(wanted[number]) for number in numbers]
 
 
 def test_estimates_are_near_the_truth():

@@ -170,10 +170,16 @@ MATCHES = pa.schema(
         pa.field("row", pa.int64(), nullable=False),
         pa.field("set", pa.string(), nullable=False),  # name of the evaluation set in params.yaml
         pa.field("item", pa.string(), nullable=False),  # "line:field" within that set's file
+        pa.field("rule", pa.string(), nullable=False),  # ngrams, whole, pair; question: without answer, no evidence
         pa.field("grams", pa.int64(), nullable=False),  # different n-grams shared in this passage
         pa.field("start", pa.int64(), nullable=False),  # bytes of the normalized text: its first
         pa.field("stop", pa.int64(), nullable=False),  # shared n-gram to its last
+        pa.field("item_start", pa.int64(), nullable=False),  # bytes of the item's text in NFC: the span in
+        pa.field("item_stop", pa.int64(), nullable=False),  # which they stand there
         pa.field("item_grams", pa.int64(), nullable=False),  # different n-grams of the whole item
+        pa.field("answer", pa.string()),  # a short answer of the same record near the passage,
+        pa.field("answer_start", pa.int64()),  # and its bytes in the normalized text
+        pa.field("answer_stop", pa.int64()),
         pa.field("ngrams", pa.list_(pa.uint64()), nullable=False),  # hashes of those shared here, ascending
     ]
 )

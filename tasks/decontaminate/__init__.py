@@ -9,34 +9,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tasks.artifacts.verdicts import CUT, GONE, KEEP
-from tasks.decontaminate.sets import format_of
+from tasks.decontaminate.planning import BOILERPLATE, plan_certificate, plan_judged, plan_matches
 from tasks.decontaminate.telling import telling_matches
-from tasks.errors import SourceError
-from tasks.step import (
-    Artifact,
-    Folder,
-    Plan,
-    Step,
-    StepParams,
-    Unit,
-    each_part,
-    judges,
-    names,
-    shapes,
-    the_whole,
-)
+from tasks.decontaminate.windows import Numbers
+from tasks.step import Artifact, Folder, Step, StepParams, judges, names, shapes, the_whole
 
 OTHERS = "*"
-BOILERPLATE = "decontaminate/boilerplate"
 MEND = "build it anew: python -m tasks decontaminate --force"
 
 
@@ -65,18 +50,17 @@ class EvaluationSetParams(BaseModel):
             )
         return self
 
-    def roles(self) -> dict[str, str]:
-        """field -> question, answer or passage."""
-        roles = dict.fromkeys(self.fields, "question") | dict.fromkeys(self.answers, "answer")
-        return roles | dict.fromkeys(self.passages, "passage")
-
 
 class DecontaminateParams(StepParams):
     """Section decontaminate of params.yaml."""
 
     sets: tuple[EvaluationSetParams, ...] = names()
-    ngram_words: int = shapes(ge=2, le=100)
-    short_words_min: int = shapes(ge=1, le=100)
+    ngram_words: int = shapes(ge=2, le=64)
+    short_words_min: int = shapes(ge=1, le=64)
+    ngram_characters: int = shapes(ge=2, le=64)
+    short_characters_min: int = shapes(ge=1, le=64)
+    question_words_min: int = shapes(ge=1, le=64)
+    answer_window_words: int = shapes(ge=1, le=1000)
     boilerplate_items_min: int = shapes(ge=2)
     boilerplate_documents_min: int = shapes(ge=2)
     leak_share_min: float = shapes(gt=0, le=1)
@@ -91,55 +75,13 @@ class DecontaminateParams(StepParams):
         twice = [name for name, count in Counter(one.name for one in self.sets).items() if count > 1]
         if twice:
             raise ValueError(f"sets names {', '.join(twice)} twice; give each set its own name")
-        if self.short_words_min > self.ngram_words:
-            raise ValueError(
-                f"short_words_min {self.short_words_min} is above ngram_words {self.ngram_words}; lower it"
-            )
+        for unit in ("words", "characters"):
+            short, long = getattr(self, f"short_{unit}_min"), getattr(self, f"ngram_{unit}")
+            if short > long:
+                raise ValueError(f"short_{unit}_min {short} is above ngram_{unit} {long}; lower it")
         if OTHERS not in self.removed_share_max:
             raise ValueError(f'removed_share_max lacks "{OTHERS}", of sources not named; add "{OTHERS}": 0.1')
         return self
-
-
-def plan_matches(plan: Plan, folder: Folder) -> list[Unit]:
-    """A unit for each part; each depends on every set."""
-    spec, files = _sets(plan)
-    return [replace(unit, spec=spec, files=files) for unit in each_part(plan, folder)]
-
-
-def plan_judged(plan: Plan, folder: Folder) -> list[Unit]:
-    """A unit for each part; each reads the corpus's boilerplate too."""
-    aligned = replace(folder, reads=tuple(read for read in folder.reads if read != BOILERPLATE))
-    return [replace(unit, reads=(*unit.reads, (BOILERPLATE, "boilerplate"))) for unit in each_part(plan, aligned)]
-
-
-def plan_certificate(plan: Plan, folder: Folder) -> list[Unit]:
-    """The single unit of certificate.json."""
-    spec, files = _sets(plan)
-    spec["roles"] = {one.name: one.roles() for one in plan.params.sets}
-    return [replace(unit, spec=spec, files=files) for unit in the_whole(plan, folder)]
-
-
-def _sets(plan: Plan) -> tuple[dict[str, Any], dict[str, str]]:
-    """(spec, files): each set's digest and fields, by name; where its file lies.
-
-    Raises SourceError for a set that is not exactly one file.
-    """
-    found = plan.sources()["sets"]
-    spec, files = [], {}
-    for one in sorted(plan.params.sets, key=lambda one: one.name):
-        parts = found[one.name]["files"] if one.name in found else {}
-        if len(parts) != 1:
-            raise SourceError(
-                f"evaluation set {one.name} at {one.path} is {len(parts)} files, not one",
-                "name one file for each set: JSON Lines, CSV, TSV or Parquet",
-            )
-        ((name, facts),) = parts.items()
-        path = Path(plan.root) / one.path
-        file = path / name if path.is_dir() else path
-        files[one.name] = str(file)
-        fields = list(one.fields)
-        spec.append({"name": one.name, "sha256": facts["sha256"], "fields": fields, "format": format_of(file.name)})
-    return {"sets": spec}, files
 
 
 def check(artifact: Artifact) -> Iterator[str]:
@@ -208,7 +150,7 @@ def rows(artifact: Artifact, unit: str) -> pa.Table:
     return table
 
 
-_INDEX = ("ngram_words", "short_words_min", "boilerplate_items_min")
+_INDEX = Numbers._fields
 
 STEP = Step(
     name="decontaminate",

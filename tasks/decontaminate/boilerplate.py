@@ -4,10 +4,10 @@ In: the matches of all parts, and which documents dedup kept. Out: BOILERPLATE, 
 function of the set of documents, not of their order or parts.
 
 *Rule*: an n-gram tells nothing when `boilerplate_documents_min` or more documents hold it without holding an
-item that it belongs to; a document holds an item when it shares `leak_share_min` or more of its n-grams. A
-licence notice, a proverb or an instruction inside an item is thus known by the documents that have it for
-reasons of their own, while an item that leaked into a thousand documents stays a leak. GPT-3 and the code
-after it ignore whatever is found more than ten times, leaks too.
+item that it belongs to; a document holds an item when it shares `leak_share_min` or more of its n-grams, and a
+short question when it has the answer too. A licence notice, a proverb or an instruction inside an item is thus
+known by the documents that have it for reasons of their own, while an item that leaked into a thousand documents
+stays a leak. GPT-3 and the code after it ignore whatever is found more than ten times, leaks too.
 
 Cost: 0.2 s for a million passages, besides reading them; memory for the different n-grams found.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tasks.decontaminate import DecontaminateParams
 
 SCHEMA = BOILERPLATE
-COLUMNS = ["row", "set", "item", "grams", "item_grams", "ngrams"]
+COLUMNS = ["row", "set", "item", "grams", "item_grams", "rule", "ngrams"]
 
 
 def count(reads: Reads, params: DecontaminateParams) -> Made:
@@ -54,7 +54,8 @@ def _held_in_passing(matches: pa.Table, leak_share_min: float) -> np.ndarray:
     """uint64: each n-gram once for each document that holds it, but no item that it belongs to."""
     sizes = pc.list_value_length(matches.column("ngrams")).to_numpy()
     rows = np.repeat(matches.column("row").to_numpy(), sizes)
-    shares = np.repeat(_shares(matches), sizes)
+    alone = pc.equal(matches.column("rule"), "question").to_numpy()
+    shares = np.repeat(np.where(alone, 0.0, _shares(matches)), sizes)
     ngrams = pc.list_flatten(matches.column("ngrams")).to_numpy()
     order = np.lexsort((-shares, rows, ngrams))
     rows, ngrams, shares = rows[order], ngrams[order], shares[order]

@@ -14,7 +14,8 @@ documents_in: documents that took part
 documents_matched: of them with a match in any set
 documents_dropped, documents_cut: what became of them
 sets_without_match: names; a set that matches nothing is worth a look
-sets: name -> sha256, fields, items, items_too_short, items_boilerplate_only, ngrams, boilerplate_ngrams,
+sets: name -> sha256, fields, answers, passages, format, items, items_by_rule (tasks.decontaminate.windows),
+    items_too_short, items_boilerplate_only, ngrams, boilerplate_ngrams,
     boilerplate (the first of them), items_matched, documents_matched, documents_dropped, documents_cut,
     by_role (question, answer, passage -> items, items_too_short, items_matched, documents_matched),
     answered (records whose question and answer one document holds), documents_by_source, items_most_matched (item and
@@ -40,7 +41,8 @@ from tasks.decontaminate.index import Index, ngram_text
 from tasks.decontaminate.matches import index_of
 from tasks.decontaminate.planting import self_test
 from tasks.decontaminate.roles import by_role
-from tasks.decontaminate.telling import telling_matches
+from tasks.decontaminate.telling import telling_matches, with_answers
+from tasks.decontaminate.windows import Numbers
 from tasks.step import Made, Reads
 
 if TYPE_CHECKING:
@@ -48,9 +50,7 @@ if TYPE_CHECKING:
 
 MOST_MATCHED = 10
 PARAMETERS = (
-    "ngram_words",
-    "short_words_min",
-    "boilerplate_items_min",
+    *Numbers._fields,
     "boilerplate_documents_min",
     "leak_share_min",
     "policy",
@@ -78,7 +78,7 @@ def certify(reads: Reads, params: DecontaminateParams) -> Made:
             **one,
             **_facts(index, number),
             **_found(of_set := [ln for ln in lines if ln["set"] == one["name"]]),
-            **by_role(index, number, reads.spec["roles"][one["name"]], of_set),
+            **by_role(index, number, of_set),
         }
         for number, one in enumerate(reads.spec["sets"])
     }
@@ -112,8 +112,9 @@ def _boilerplate(reads: Reads, index: Index) -> dict[str, Any]:
 
 
 def _taking_part(matches: pa.Table, verdicts: pa.ChunkedArray) -> pa.Table:
-    """row, set, item and verdict of the matches in documents that took part, each item once a document."""
-    matches = matches.group_by(["row", "set", "item"]).aggregate([])
+    """row, set, item and verdict of the matches in documents that took part, each item once a document; short answers
+    beside their questions too."""
+    matches = with_answers(matches).group_by(["row", "set", "item"]).aggregate([])
     matches = matches.append_column("verdict", verdicts.take(matches.column("row")))
     return matches.filter(pc.not_equal(matches.column("verdict"), GONE))
 
@@ -125,7 +126,7 @@ def _different(table: pa.Table, columns: list[str]) -> list[dict[str, Any]]:
 
 def _control(index: Index) -> dict[str, int]:
     """build_index would not have come back had it lost one."""
-    searched = sum(one.items - one.too_short - one.boilerplate_only for one in index.facts)
+    searched = len(np.unique(index.grams.items))
     return {"items_searched": searched, "items_found": searched}
 
 
@@ -133,7 +134,8 @@ def _facts(index: Index, number: int) -> dict[str, Any]:
     facts = index.facts[number]
     return {
         "items": facts.items,
-        "items_too_short": facts.too_short,
+        "items_by_rule": facts.by_rule,
+        "items_too_short": facts.by_rule["none"],
         "items_boilerplate_only": facts.boilerplate_only,
         "ngrams": facts.ngrams,
         "boilerplate_ngrams": facts.boilerplate_ngrams,

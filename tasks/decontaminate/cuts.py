@@ -2,7 +2,8 @@
 
 In: matches and boilerplate, this step's verdicts, and the texts of a part that has such a document. Out:
 CUTS, sorted by (row, start), the reason "<set>:<line>:<field>". Spans reach `margin_characters` beyond the
-shared n-grams on either side and may overlap; tokenize takes out their union.
+shared n-grams on either side and may overlap; tokenize takes out their union. A short answer that stands near a passage
+goes with it, by the same rule.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tasks.artifacts.verdicts import CUT, CUTS
-from tasks.decontaminate.telling import telling_matches
+from tasks.decontaminate.telling import telling_matches, with_answers
 from tasks.step import Made, Reads
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def cut(reads: Reads, params: DecontaminateParams) -> Made:
     """The cuts of one part; counts characters_cut, the length of their union in code points."""
     verdicts = reads.table("decontaminate/verdicts", ["verdict"]).column("verdict")
     rows = pc.indices_nonzero(pc.equal(verdicts, CUT))
-    matches = telling_matches(reads)
+    matches = with_answers(telling_matches(reads))
     matches = matches.filter(pc.is_in(matches.column("row"), value_set=rows.cast(pa.int64())))
     if not matches.num_rows:
         return Made({".parquet": SCHEMA.empty_table()}, {"characters_cut": 0, "cuts": 0})

@@ -1,12 +1,8 @@
 """All evaluation sets as one table of n-grams.
 
-In: the sets and three numbers. Out: the table, and for each n-gram the items that hold it. Built once in a
-process for the same files and numbers, in about a second for 30,000 items; it needs some 100 bytes an n-gram.
-
-*N-gram*: `ngram_words` consecutive words (tasks.text.words: lower-cased letters and digits; a character is a
-word in scripts without spaces). An item of fewer words but at least `short_words_min` is one n-gram, the
-whole of it; an item shorter than that cannot be matched, and the certificate counts it. Items are taken in
-NFC and, where it differs, in NFKC too, so that either form of a corpus is met.
+In: the sets and the numbers of params.yaml. Out: the table, for each n-gram the items that hold it, and the short
+answers of each question. Built once in a process for the same files and numbers, in about a second for 30,000
+items; it needs some 150 bytes an n-gram. Which rule an item is looked for by: tasks.decontaminate.windows.
 
 *Boilerplate*: an n-gram that stands in `boilerplate_items_min` or more different texts of one set says
 nothing about any of them (a notice, an instruction, a quotation) and is not looked for; the certificate lists
@@ -18,56 +14,36 @@ that is not found is an error, so that a check which cannot find anything never 
 
 from __future__ import annotations
 
-import unicodedata
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
+from tasks.decontaminate.answers import Answers
 from tasks.decontaminate.passages import Grams, find_passages
-from tasks.decontaminate.sets import EvaluationSet, Item, read_items
+from tasks.decontaminate.sets import EvaluationSet, read_items
+from tasks.decontaminate.windows import NGRAMS, PAIR, RULES, WHOLE, Numbers, Windows, windows_of, written
 from tasks.errors import InvariantError, SourceError
-from tasks.text.ngrams import ngram_table, window_hashes
-from tasks.text.words import Words, split_words
+from tasks.text.ngrams import Sampled, anchors_of, ngram_table, sampled
+from tasks.text.words import Words
 
 BOILERPLATE_SHOWN = 10
-
-
-class Numbers(NamedTuple):
-    """The parameters that shape the index."""
-
-    ngram_words: int
-    short_words_min: int
-    boilerplate_items_min: int
 
 
 class SetFacts(NamedTuple):
     """What became of one set's items."""
 
     items: int
-    too_short: int
-    """items of fewer words than short_words_min."""
+    by_rule: dict[str, int]
+    """items by the rule that they are looked for by."""
     boilerplate_only: int
-    """items all of whose n-grams are boilerplate."""
+    """items all of whose n-grams are boilerplate or bare."""
     ngrams: int
     """different n-grams that are looked for."""
     boilerplate: tuple[str, ...]
     """the first BOILERPLATE_SHOWN n-grams left out, as they stand in the set,"""
     boilerplate_ngrams: int
     """and how many there are."""
-
-
-class Windows(NamedTuple):
-    """Every n-gram of every form of every item, G in all, item after item."""
-
-    words: Words
-    texts: list[str]
-    hashes_G: np.ndarray
-    forms_G: np.ndarray  # which text
-    places_G: np.ndarray  # its first word in that text
-    lengths_F: np.ndarray  # words in the n-grams of each text; 0 where it has none
-    items_F: np.ndarray
 
 
 class Index(NamedTuple):
@@ -79,8 +55,10 @@ class Index(NamedTuple):
     grams_I: np.ndarray
     """int64: different n-grams of the item that are looked for; of its form with the fewer."""
     names_I: tuple[str, ...]
-    """ "line:field"."""
+    """"line:field"."""
+    roles_I: tuple[str, ...]
     grams: Grams
+    answers: Answers
     facts: tuple[SetFacts, ...]
     windows: Windows
 
@@ -89,40 +67,79 @@ class Index(NamedTuple):
 def build_index(sets: tuple[EvaluationSet, ...], numbers: Numbers) -> Index:
     """The index of `sets`. Raises SourceError for a set that cannot be searched for, InvariantError by the
     control."""
-    items = [read_items(one) for one in sets]
-    flat = [item for of_set in items for item in of_set]
-    sets_I = np.repeat(np.arange(len(sets)), np.array([len(of_set) for of_set in items], np.int64))
-    windows = _windows(flat, numbers)
+    flat = [item._replace(set=number) for number, one in enumerate(sets) for item in read_items(one)]
+    sets_I = np.array([item.set for item in flat], np.int64)
+    windows = windows_of(flat, numbers)
     items_G = windows.items_F[windows.forms_G]
     common_G = _boilerplate(windows, sets_I, numbers.boilerplate_items_min)
-    unique, items_P = _pairs(windows.hashes_G[~common_G], items_G[~common_G])
-    hashes, starts = np.unique(unique, return_index=True)
-    lengths = tuple(int(length) for length in np.unique(windows.lengths_F) if length)
-    grams = Grams(ngram_table(hashes), hashes, np.append(starts, len(unique)), items_P, lengths, numbers.ngram_words)
+    left_G = common_G | windows.bare_G
     facts = tuple(_facts(number, windows, sets_I, items_G, common_G) for number in range(len(sets)))
-    grams_I = _grams_of_items(windows, common_G, len(flat))
-    names_I = tuple(item.name for item in flat)
-    index = Index(tuple(one.name for one in sets), sets_I, grams_I, names_I, grams, facts, windows)
+    grams = _grams(windows, items_G, left_G)
+    index = Index(
+        tuple(one.name for one in sets),
+        sets_I,
+        _grams_of_items(windows, left_G, len(flat)),
+        tuple(item.name for item in flat),
+        tuple(item.role for item in flat),
+        grams,
+        _answers(windows, numbers),
+        facts,
+        windows,
+    )
     _refuse_empty(index, numbers)
-    _control(index, windows, np.unique(items_P))
+    _control(index, windows, np.unique(grams.items))
     return index
 
 
-def _windows(items: list[Item], numbers: Numbers) -> Windows:
-    texts, items_F = [], []
-    for number, item in enumerate(items):
-        composed = unicodedata.normalize("NFC", item.text)
-        for form in dict.fromkeys((composed, unicodedata.normalize("NFKC", composed))):
-            texts.append(form)
-            items_F.append(number)
-    words = split_words(pa.array(texts, pa.large_string()))
-    words_F = np.diff(words.offsets_D1)
-    short_F = np.where(words_F >= min(numbers.short_words_min, numbers.ngram_words), words_F, 0)
-    lengths_F = np.where(words_F >= numbers.ngram_words, numbers.ngram_words, short_F)
-    hashes_G, offsets_F1 = window_hashes(words.hashes_W, words.offsets_D1, lengths_F)
-    forms_G = np.repeat(np.arange(len(texts)), np.diff(offsets_F1))
-    places_G = np.arange(len(hashes_G)) - offsets_F1[forms_G]
-    return Windows(words, texts, hashes_G, forms_G, places_G, lengths_F, np.array(items_F, np.int64))
+def _grams(windows: Windows, items_G: np.ndarray, left_G: np.ndarray) -> Grams:
+    hashes_G, kept = windows.hashes_G, np.flatnonzero(~left_G)
+    order = kept[np.lexsort((kept, items_G[kept], hashes_G[kept]))]
+    first = np.ones(len(order), np.bool_)
+    first[1:] = (np.diff(hashes_G[order]) != 0) | (np.diff(items_G[order]) != 0)
+    order = order[first]
+    hashes, starts = np.unique(hashes_G[order], return_index=True)
+    firsts = windows.words.offsets_D1[windows.forms_G[order]] + windows.places_G[order]
+    lasts = firsts + windows.lengths_F[windows.forms_G[order]] - 1
+    whole_F = np.isin(windows.rules_I[windows.items_F], (WHOLE, PAIR)) & (windows.lengths_F > 0)
+    return Grams(
+        ngram_table(hashes),
+        hashes,
+        np.append(starts, len(order)),
+        items_G[order],
+        np.stack([windows.words.starts_W[firsts], windows.words.stops_W[lasts]]),
+        _sampled(windows),
+        anchors_of(*_chosen(windows.words, whole_F)),
+        windows.gaps_I,
+    )
+
+
+def _sampled(windows: Windows) -> tuple[Sampled, ...]:
+    long_F = windows.rules_I[windows.items_F] == NGRAMS
+    lengths = np.unique(windows.lengths_F[long_F]).tolist()
+    return tuple(sampled(*_chosen(windows.words, long_F & (windows.lengths_F == length)), length) for length in lengths)
+
+
+def _chosen(words: Words, chosen_F: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(hashes, offsets) of the words of some texts."""
+    counts_F = np.diff(words.offsets_D1)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts_F[chosen_F])])
+    return words.hashes_W[np.repeat(chosen_F, counts_F)], offsets
+
+
+def _answers(windows: Windows, numbers: Numbers) -> Answers:
+    """The answers in their first form, question after question."""
+    counts = [len(of) for of in windows.answers_I]
+    items = np.array([answer for of in windows.answers_I for answer in of], np.int64)
+    forms = np.searchsorted(windows.items_F, items)
+    firsts, stops = windows.words.offsets_D1[forms], windows.words.offsets_D1[forms + 1]
+    hashes = [windows.words.hashes_W[first:stop] for first, stop in zip(firsts.tolist(), stops.tolist(), strict=True)]
+    return Answers(
+        numbers.answer_window_words,
+        np.concatenate([np.zeros(1, np.int64), np.cumsum(np.array(counts, np.int64))]),
+        items,
+        np.concatenate([np.zeros(0, np.uint64), *hashes]),
+        np.concatenate([np.zeros(1, np.int64), np.cumsum(stops - firsts)]),
+    )
 
 
 def _pairs(hashes_G: np.ndarray, others_G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -158,8 +175,8 @@ def _same_words(windows: Windows) -> np.ndarray:
     return np.array([of_item[item] for item in windows.items_F.tolist()], np.int64)
 
 
-def _grams_of_items(windows: Windows, common_G: np.ndarray, items: int) -> np.ndarray:
-    _, forms_P = _pairs(windows.hashes_G[~common_G], windows.forms_G[~common_G])
+def _grams_of_items(windows: Windows, left_G: np.ndarray, items: int) -> np.ndarray:
+    _, forms_P = _pairs(windows.hashes_G[~left_G], windows.forms_G[~left_G])
     grams_F = np.bincount(forms_P, minlength=len(windows.texts))
     most = np.iinfo(np.int64).max
     grams_I = np.full(items, most)
@@ -171,39 +188,31 @@ def _facts(number: int, windows: Windows, sets_I: np.ndarray, items_G: np.ndarra
     mine_G = sets_I[items_G] == number
     items = int((sets_I == number).sum())
     with_ngrams = np.unique(items_G[mine_G])
-    searched = np.unique(items_G[mine_G & ~common_G])
+    left_G = common_G | windows.bare_G
+    searched = np.unique(items_G[mine_G & ~left_G])
     shown, firsts = np.unique(windows.hashes_G[mine_G & common_G], return_index=True)
     places = np.flatnonzero(mine_G & common_G)[np.sort(firsts)[:BOILERPLATE_SHOWN]]
     return SetFacts(
         items=items,
-        too_short=items - len(with_ngrams),
+        by_rule={rule: int((windows.rules_I[sets_I == number] == code).sum()) for code, rule in enumerate(RULES)},
         boilerplate_only=len(with_ngrams) - len(searched),
-        ngrams=len(np.unique(windows.hashes_G[mine_G & ~common_G])),
-        boilerplate=tuple(_written(windows, int(place)) for place in places),
+        ngrams=len(np.unique(windows.hashes_G[mine_G & ~left_G])),
+        boilerplate=tuple(written(windows, int(place)) for place in places),
         boilerplate_ngrams=len(shown),
     )
 
 
 def ngram_text(index: Index, ngram: int) -> str:
     """An n-gram of the index, by its hash, as it first stands in a set."""
-    return _written(index.windows, int(np.flatnonzero(index.windows.hashes_G == np.uint64(ngram))[0]))
-
-
-def _written(windows: Windows, place: int) -> str:
-    """The n-gram as it stands in the set."""
-    form = windows.forms_G[place]
-    first = windows.words.offsets_D1[form] + windows.places_G[place]
-    start = int(windows.words.starts_W[first])
-    stop = int(windows.words.stops_W[first + windows.lengths_F[form] - 1])
-    text: str = windows.texts[form]
-    return text.encode()[start:stop].decode()
+    return written(index.windows, int(np.flatnonzero(index.windows.hashes_G == np.uint64(ngram))[0]))
 
 
 def _refuse_empty(index: Index, numbers: Numbers) -> None:
     for name, facts in zip(index.sets, index.facts, strict=True):
         if not facts.ngrams:
+            short = facts.by_rule["none"] + facts.by_rule["answer"]
             raise SourceError(
-                f"evaluation set {name} has no n-gram: of {facts.items} items {facts.too_short} have "
+                f"evaluation set {name} has no n-gram: of {facts.items} items {short} have "
                 f"fewer than {numbers.short_words_min} words and {facts.boilerplate_only} boilerplate",
                 "name longer fields, or change short_words_min or boilerplate_items_min",
             )

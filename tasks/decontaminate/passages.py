@@ -1,13 +1,13 @@
 """Where texts share n-grams with evaluation items.
 
 In: the words of texts and the n-grams of the items. Out: passages: stretches of one text in which n-grams of
-one item follow each other. It decides nothing.
+one item follow each other, and where these stand in the item. It decides nothing.
 
 N-grams of an item belong to one passage while each begins at most `gap` words after the one before; so a book
 that quotes an item in its first and its last chapter has two passages, and a cut does not take the book
 between them.
 
-Cost on one core: 6 ns a word for each length looked for; see tasks.text.ngrams.
+Cost on one core: 2 ns a word for each length of long items, 6 ns for all short ones together; see tasks.text.ngrams.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tasks.text.ngrams import NgramTable, find_ngrams
+from tasks.text.ngrams import Anchors, NgramTable, Sampled, find_ngrams, find_whole
 from tasks.text.words import Words
 
 
@@ -29,11 +29,15 @@ class Grams(NamedTuple):
     starts: np.ndarray
     """int64 [n-grams + 1]: where each n-gram's items begin in `items`."""
     items: np.ndarray
-    """int64: the items that hold each n-gram, n-gram after n-gram."""
-    lengths: tuple[int, ...]
-    """the numbers of words that an n-gram may have, ascending."""
-    gap: int
-    """words from the beginning of one n-gram to the next within a passage, at most."""
+    """int64: the items that hold each n-gram, n-gram after n-gram,"""
+    spans: np.ndarray
+    """int64 [2, pairs]: its first byte in each of them, and one past its last."""
+    sampled: tuple[Sampled, ...]
+    """the lengths of n-grams of long items."""
+    anchors: Anchors | None
+    """of the items looked for whole."""
+    gaps_I: np.ndarray
+    """int64: words from the beginning of one n-gram to the next within a passage of the item, at most."""
 
 
 class Passages(NamedTuple):
@@ -45,10 +49,12 @@ class Passages(NamedTuple):
     """int64: number of the item."""
     grams_M: np.ndarray
     """int64: different n-grams shared."""
-    starts_M: np.ndarray
-    """int64: byte of the text where the first one begins,"""
-    stops_M: np.ndarray
-    """int64: and where the last one ends."""
+    words_2M: np.ndarray
+    """int64 [2, M]: its first word in the text, and its last."""
+    spans_2M: np.ndarray
+    """int64 [2, M]: byte of the text where the first n-gram begins, and where the last one ends."""
+    item_spans_2M: np.ndarray
+    """int64 [2, M]: the same in the item."""
     offsets_M1: np.ndarray
     """int64 [M + 1]: where each passage's n-grams begin in `hashes`."""
     hashes: np.ndarray
@@ -57,38 +63,44 @@ class Passages(NamedTuple):
 
 def find_passages(words: Words, grams: Grams) -> Passages:
     """The passages that the texts share with items."""
-    found = [_with_items(words, grams, length) for length in grams.lengths]
-    if not found:
-        nothing = np.zeros(0, np.int64)
-        none = np.zeros(0, np.uint64)
-        return Passages(nothing, nothing, nothing, nothing, nothing, np.zeros(1, np.int64), none)
-    texts, items, places, numbers, lasts = (np.concatenate(column) for column in zip(*found, strict=True))
-    order = np.lexsort((places, items, texts))
-    texts, items, places, numbers, lasts = (column[order] for column in (texts, items, places, numbers, lasts))
+    hits = [find_ngrams(words.hashes_W, words.offsets_D1, one, grams.table) for one in grams.sampled]
+    if grams.anchors is not None:
+        hits.append(find_whole(words.hashes_W, words.offsets_D1, grams.anchors, grams.table))
+    hits_4H = np.concatenate([np.zeros((4, 0), np.int64), *hits], axis=1)
+    texts, items, places, lasts, numbers, pairs = _with_items(hits_4H, grams)
     begins = np.ones(len(texts), np.bool_)
-    begins[1:] = (texts[1:] != texts[:-1]) | (items[1:] != items[:-1]) | (np.diff(places) > grams.gap)
+    begins[1:] = (texts[1:] != texts[:-1]) | (items[1:] != items[:-1]) | (np.diff(places) > grams.gaps_I[items[1:]])
     firsts = np.flatnonzero(begins)
-    passages = np.cumsum(begins) - 1
-    of_passage, different = np.unique(np.stack([passages, numbers]), axis=1)
+    of_passage, different = np.unique(np.stack([np.cumsum(begins) - 1, numbers]), axis=1)
     grams_M = np.bincount(of_passage, minlength=len(firsts))
-    stops = words.stops_W[lasts]
+    texts_M, lasts_M = texts[firsts], _most(lasts, firsts)
+    begins_M = words.offsets_D1[texts_M]
     return Passages(
-        texts[firsts],
+        texts_M,
         items[firsts],
         grams_M,
-        words.starts_W[words.offsets_D1[texts[firsts]] + places[firsts]],
-        np.maximum.reduceat(stops, firsts) if len(firsts) else stops,
+        np.stack([places[firsts], lasts_M]),
+        np.stack([words.starts_W[begins_M + places[firsts]], words.stops_W[begins_M + lasts_M]]),
+        np.stack([-_most(-grams.spans[0, pairs], firsts), _most(grams.spans[1, pairs], firsts)]),
         np.concatenate([np.zeros(1, np.int64), np.cumsum(grams_M)]),
         grams.hashes[different],
     )
 
 
-def _with_items(words: Words, grams: Grams, length: int) -> tuple[np.ndarray, ...]:
-    """(text, item, first word in the text, n-gram, last word of all) of every hit, once for each item."""
-    texts, places, numbers = find_ngrams(words.hashes_W, words.offsets_D1, length, grams.table)
+def _most(values: np.ndarray, firsts: np.ndarray) -> np.ndarray:
+    """The highest of each stretch of values."""
+    return np.maximum.reduceat(values, firsts) if len(firsts) else values
+
+
+def _with_items(hits_4H: np.ndarray, grams: Grams) -> tuple[np.ndarray, ...]:
+    """(text, item, its first and last word in the text, n-gram, place among the pairs) of every hit, once for each
+    item; sorted by text, item and first word."""
+    texts, places, numbers, lengths = hits_4H
     counts = grams.starts[numbers + 1] - grams.starts[numbers]
     hits = np.repeat(np.arange(len(numbers)), counts)
     within = np.arange(len(hits)) - np.repeat(np.cumsum(counts) - counts, counts)
-    items = grams.items[grams.starts[numbers[hits]] + within]
-    lasts = words.offsets_D1[texts] + places + length - 1
-    return texts[hits], items, places[hits], numbers[hits], lasts[hits]
+    pairs = grams.starts[numbers[hits]] + within
+    items = grams.items[pairs]
+    order = np.lexsort((places[hits], items, texts[hits]))
+    hits, pairs = hits[order], pairs[order]
+    return texts[hits], items[order], places[hits], (places + lengths - 1)[hits], numbers[hits], pairs

@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tasks.decontaminate.answers import find_answers
 from tasks.decontaminate.index import Index
 from tasks.decontaminate.passages import find_passages
+from tasks.decontaminate.windows import PAIR
 from tasks.errors import InvariantError
 from tasks.text.disguises import DISGUISES
 from tasks.text.words import split_words
@@ -60,17 +62,31 @@ def _sample(index: Index, boilerplate: np.ndarray, items: int, seed: int) -> lis
 
 def _test_one(index: Index, boilerplate: np.ndarray, sample: list[int], name: str) -> dict[str, Any]:
     forms = np.searchsorted(index.windows.items_F, sample)  # the first form of each item, composed
-    disguised = [unicodedata.normalize("NFC", DISGUISES[name](index.windows.texts[form])) for form in forms.tolist()]
+    disguised = [
+        unicodedata.normalize("NFC", DISGUISES[name](_planted(index, item, form)))
+        for item, form in zip(sample, forms.tolist(), strict=True)
+    ]
     planted = split_words(pa.array([f"{BEFORE}{text}{AFTER}" for text in disguised], pa.large_string()))
     passages = find_passages(planted, index.grams)
+    answers_M, _ = find_answers(planted, passages, index.answers)
+    evidence_M = (index.windows.rules_I[passages.items_M] != PAIR) | (answers_M >= 0)
     tells = ~np.isin(passages.hashes, boilerplate)
     telling_M = np.bincount(np.repeat(np.arange(len(passages.texts_M)), passages.grams_M)[tells], minlength=1)
     own_M = np.array(sample, np.int64)[passages.texts_M] == passages.items_M
-    found = len(np.unique(passages.texts_M[own_M & (telling_M[: len(own_M)] > 0)]))
+    found = len(np.unique(passages.texts_M[own_M & evidence_M & (telling_M[: len(own_M)] > 0)]))
     words = np.diff(split_words(pa.array(disguised, pa.large_string())).offsets_D1)
     return {
         "planted": len(sample),
         "found": found,
-        "too_short": int((words < np.minimum(index.windows.lengths_F[forms], index.grams.gap)).sum()),
+        "too_short": int((words < index.windows.lengths_F[forms]).sum()),
         "recall": round(found / len(sample), 4) if sample else None,
     }
+
+
+def _planted(index: Index, item: int, form: int) -> str:
+    """The item; one that is evidence only together with its answer, with that."""
+    text = index.windows.texts[form]
+    if index.windows.rules_I[item] != PAIR:
+        return text
+    answer = np.searchsorted(index.windows.items_F, index.windows.answers_I[item][0])
+    return f"{text}\n{index.windows.texts[answer]}"

@@ -4,9 +4,10 @@ In: a JSON Lines, CSV, TSV or Parquet file (the first three plain or .gz), its d
 items, named "line:field" from line 1; of the other formats a line is a record, the head of columns not counted. It
 knows nothing of n-grams and nothing of the corpus.
 
-A field is a text, a list of texts (joined by line feeds) or a number; "a.b" is the field b inside a. A record
-without the field, or with null or an empty text there, has no item; a set none of whose records has the field
-is an error, since a check against nothing would find nothing.
+A field is a text, a list of texts (joined by line feeds; of answers each is an item) or a number; "a.b" is the
+field b inside a, or inside each of the objects in the list a. A record without the field, or with null or an
+empty text there, has no item; a set none of whose records has the field is an error, since a check against
+nothing would find nothing.
 """
 
 from __future__ import annotations
@@ -36,6 +37,13 @@ class EvaluationSet(NamedTuple):
     fields: tuple[str, ...]
     format: str
     """jsonl, csv, tsv or parquet."""
+    answers: tuple[str, ...] = ()
+    passages: tuple[str, ...] = ()
+    """those of the fields that are such; the others are questions."""
+
+    def role(self, field: str) -> str:
+        """question, answer or passage."""
+        return "answer" if field in self.answers else "passage" if field in self.passages else "question"
 
 
 FORMATS = {"csv": "csv", "tsv": "tsv", "parquet": "parquet"}
@@ -48,11 +56,15 @@ def format_of(name: str) -> str:
 
 
 class Item(NamedTuple):
-    """One field of one record."""
+    """One field of one record; of a list of answers, one of them."""
 
     name: str
-    """"line:field"."""
+    """"line:field", or "line:field.k" for member k from 0 of a list of answers."""
     text: str
+    role: str = "question"
+    line: int = 0
+    set: int = 0
+    """number of its set."""
 
 
 def read_items(of: EvaluationSet) -> list[Item]:
@@ -67,12 +79,11 @@ def read_items(of: EvaluationSet) -> list[Item]:
     records = 0
     for line, record in _records(of):
         records += 1
-        known |= set(record)
+        known |= set(_fields(record))
         for field in of.fields:
-            text = _text(of, line, field, _field(record, field))
-            if text.strip():
-                seen.add(field)
-                items.append(Item(f"{line}:{field}", text))
+            found = _items(of, line, field, _field(record, field))
+            seen |= {field} if found else set()
+            items += found
     if not records:
         raise SourceError(
             f"evaluation set {of.name} holds no record", "put its records there, or take it out of the sets"
@@ -84,6 +95,27 @@ def read_items(of: EvaluationSet) -> list[Item]:
                 f"name fields that it has: {', '.join(sorted(known)[:20])}",
             )
     return items
+
+
+def _items(of: EvaluationSet, line: int, field: str, value: Any) -> list[Item]:
+    """The items of one field: answers in a list are ways to say it, each an item; any other list is one text."""
+    role = of.role(field)
+    if role == "answer" and isinstance(value, list) and len(value) > 1:
+        named = [(f"{line}:{field}.{k}", member) for k, member in enumerate(value)]
+    else:
+        named = [(f"{line}:{field}", value)]
+    texts = [(name, _text(of, line, field, member)) for name, member in named]
+    return [Item(name, text, role, line) for name, text in texts if text.strip()]
+
+
+def _fields(record: dict[str, Any]) -> Iterator[str]:
+    """Names of fields as params.yaml would have them."""
+    for name, value in record.items():
+        inner = value[0] if isinstance(value, list) and value else value
+        if isinstance(inner, dict):
+            yield from (f"{name}.{field}" for field in _fields(inner))
+        else:
+            yield str(name)
 
 
 def _records(of: EvaluationSet) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -166,7 +198,11 @@ def _field(record: dict[str, Any], field: str) -> Any:
     if field in record:
         return record[field]
     outer, _, inner = field.partition(".")
-    return _field(record[outer], inner) if inner and isinstance(record.get(outer), dict) else None
+    value = record.get(outer) if inner else None
+    if isinstance(value, list):
+        found = [_field(member, inner) for member in value if isinstance(member, dict)]
+        return [member for member in found if member is not None] or None
+    return _field(value, inner) if isinstance(value, dict) else None
 
 
 def _text(of: EvaluationSet, line: int, field: str, value: Any) -> str:
@@ -175,7 +211,7 @@ def _text(of: EvaluationSet, line: int, field: str, value: Any) -> str:
     if isinstance(value, list):
         return "\n".join(_text(of, line, field, member) for member in value)
     if isinstance(value, str):
-        return value
+        return value.encode("utf-8", "replace").decode()  # half a surrogate pair becomes a question mark
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return str(value)
     raise SourceError(
