@@ -15,7 +15,8 @@ from tasks.locks import build_lock
 from tasks.pipeline import STEPS
 from tasks.project import Project
 from tasks.staged import Staged
-from tasks.tokenizers import adopt, train, training_texts
+from tasks.tokenizer_sample import training_texts
+from tasks.tokenizers import adopt, train
 
 
 def train_tokenizer(root: Path, name: str) -> dict[str, Any]:

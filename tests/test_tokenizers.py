@@ -20,7 +20,8 @@ from tasks.encoder import PROBE, SentencePiece, probe_ids
 from tasks.engines import open_model
 from tasks.errors import GristmillError, ParamsError, TokenizerError
 from tasks.text.split import splits
-from tasks.tokenizers import adopt, load, read_card, train, training_texts
+from tasks.tokenizer_sample import training_texts
+from tasks.tokenizers import adopt, load, read_card, train
 from tests.tokenizer_kit import lay, recipe, texts
 
 FOREIGN = Path(__file__).parent.parent.parent / "shared/corpora/tokenizers"
