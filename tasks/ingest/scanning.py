@@ -118,7 +118,7 @@ class Scanner:
 
     def _begin(self, asked: Asked) -> Begun:
         with asked.at_hand() as path, pa.OSFile(str(path)) as file:
-            it, size = asked.opened(file), file.size()
+            size, it = file.size(), asked.opened(file)
             groups = it.form == "parquet" and has_groups(file, asked.group)
         records = GROUPS if groups else it.records
         named = [asked.sha256, asked.claim, asked.how.plain, asked.source, asked.limit, groups, self._code]
