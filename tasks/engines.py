@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 
 from tasks.byte_words import KNOWN, byte_words
 from tasks.encoder import BATCH_CHARACTERS, WORTH_CUTTING, Array, SentencePiece, Tokenizer, absent
@@ -92,7 +93,7 @@ class HuggingFace(_Foreign):
         added = self._tokenizer.get_added_tokens_decoder()
         self.control = {token.content: number for number, token in sorted(added.items()) if token.special}
         self.vocab_size = max(self._tokenizer.get_vocab(with_added_tokens=True).values()) + 1
-        self._content = json.loads(model)
+        self._content = orjson.loads(model)
         self._exact = _is_exact(self._content)
         self._settle(name, model, options)
 

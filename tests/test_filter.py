@@ -269,7 +269,7 @@ def test_two_rules_of_one_name_are_refused():
 
 
 def test_there_are_no_defaults():
-    with pytest.raises(ValidationError, match="7 validation errors"):
+    with pytest.raises(ValidationError, match="8 validation errors"):
         FilterParams.model_validate_json("{}")
 
 

@@ -402,9 +402,8 @@ def test_the_plan_names_the_tokenizer_by_what_it_does(small):
 def test_bos_and_template_are_settled_by_the_plan(small, tmp_path, monkeypatch):
     home = small[1].parent.parent.parent
     assert plan_tokens(plan_of(home), STEP.folders[0])[0].spec["bos_each"] is False
-    assert plan_tokens(plan_of(home, bos="sequence"), STEP.folders[0])[0].spec["bos_each"] is False
     assert plan_tokens(plan_of(home, bos="document"), STEP.folders[0])[0].spec["bos_each"] is True
-    assert plan_tokenizer(plan_of(home, bos="first"), STEP.folders[-1])[0].spec["bos"] == "first"
+    assert plan_tokenizer(plan_of(home, bos="document"), STEP.folders[-1])[0].spec["bos"] == "document"
     monkeypatch.setattr(
         "tasks.tokenize.planning.load", lambda folder: SimpleNamespace(**vars(small[0]) | {"bos_id": -1})
     )
