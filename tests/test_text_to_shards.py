@@ -50,6 +50,7 @@ PARAMS = {
         "stride": 16,
         "long": "split",
         "long_of": {},
+        "domains": [],
         "seed": 1,
         "split_seed": 1,
         "validation_share": 0.2,
