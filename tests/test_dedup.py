@@ -189,6 +189,7 @@ def plain_greedy(documents, threshold, priority=()):
             similarity = plain_similarity(doc, other)
             if similarity >= max(threshold[doc["kind"]], threshold[other["kind"]]):
                 rule = "exact" if doc["text"] == other["text"] else "near"
+                best = (0.0, None) if rule == "exact" else best
                 removed.append((doc["id"], other["id"], similarity, rule))
                 break
             if similarity >= 0.5 and similarity > best[0]:
