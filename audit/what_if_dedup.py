@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -26,11 +27,14 @@ from tasks.dedup import STEP, DedupParams
 from tasks.dedup.documents import Documents, rank_documents
 from tasks.dedup.greedy import STAYS, Sets, choose
 from tasks.dedup.matching import Buckets, match_documents
+from tasks.dedup.places import outside_name
+from tasks.dedup.planning import releases
 from tasks.dedup.scratch import Scratch, scratch_of
 from tasks.dedup.shinglesets import each_signature
 from tasks.dedup.verdicts import thresholds_between
 from tasks.errors import GristmillError, ParamsError
 from tasks.project import Project
+from tasks.sources import scan
 from tasks.step import Reads
 
 PREFIX = "dedup.threshold"
@@ -87,11 +91,15 @@ class Stored:
 
     project: Project
     names: tuple[str, ...]
+    spec: dict[str, Any]
+    outside: dict[str, str]
 
     def units(self, _folder: str) -> list[str]:
         return list(self.names)
 
     def table(self, folder: str, columns: Sequence[str] | None = None, unit: str | None = None) -> pa.Table:
+        if folder in self.outside:
+            return read_table(Path(self.outside[folder]), columns)
         step, _, name = folder.partition("/")
         return read_table(self.project.artifact(step) / name / f"{unit}.parquet", columns)
 
@@ -107,7 +115,9 @@ def what_if(project: Project, spelled: Sequence[str]) -> list[Line]:
     manifest = Manifest.read(project.artifact(STEP.name))
     if manifest is None:
         raise GristmillError("dedup does not stand, so there are no sketches", "gristmill build --until dedup")
-    stored = Stored(project, tuple(manifest.folders["verdicts"]))
+    settings = {entry.setting for entry in manifest.folders["sketches"].values()}
+    against, outside = releases(project.root, list(scan(project, ["against"])["against"]), settings)
+    stored = Stored(project, tuple(manifest.folders["verdicts"]), {"against": against}, outside)
     pairs = pa.concat_tables(_pairs_of(stored))
     standing = {str(kind): value for kind, value in params.threshold.items()}
     lines = [Line(standing, True, _standing(stored), [])]
@@ -115,7 +125,7 @@ def what_if(project: Project, spelled: Sequence[str]) -> list[Line]:
     with scratch_of(reads) as scratch:
         documents = rank_documents(reads, params, scratch)
         buckets = match_documents(reads, documents, params.bands, params.bucket_survivors_max, scratch)
-        sets = _signatures(reads, documents, scratch)
+        sets = _signatures(reads, params, documents, scratch)
         for threshold in (standing, *asked):
             removed = _estimate(documents, buckets, sets, threshold, scratch)
             lines.append(Line(threshold, False, removed, _near(stored, pairs, min(threshold.values()))))
@@ -140,11 +150,11 @@ def _thresholds(params: DedupParams, spelled: Sequence[str]) -> Iterator[dict[st
             yield {name: value if kind in ("", name) else old for name, old in sorted(params.threshold.items())}
 
 
-def _signatures(reads: Reads, documents: Documents, scratch: Scratch) -> Sets:
+def _signatures(reads: Reads, params: DedupParams, documents: Documents, scratch: Scratch) -> Sets:
     """Each text's signature as a set of (place, value): two such sets of 128 share as many as the signatures agree."""
     count = len(documents.ranks_N)
     hashes_NP = scratch.array("signatures", np.uint64, 128 * count).reshape(count, 128)
-    for numbers, values in each_signature(reads, documents):
+    for numbers, values in each_signature(reads, params, documents):
         hashes_NP[numbers] = values | (np.arange(128, dtype=np.uint64) << np.uint64(32))
         scratch.relax()
     return Sets(hashes_NP.ravel(), np.arange(count) * 128, np.full(count, 128, np.int32))
@@ -203,6 +213,9 @@ def _near(stored: Stored, pairs: pa.Table, threshold: float) -> list[Pair]:
     ]
 
 
-def _head(stored: Stored, unit: str, row: int) -> str:
-    text: str = stored.table("normalize/text", ["text"], unit).column("text")[row].as_py()
+def _head(stored: Stored, part: str, row: int) -> str:
+    """The beginning of a text; part: as dedup/pairs names it, one of a release's as "<release>/<part>"."""
+    release, _, unit = part.rpartition("/")
+    folder = outside_name(release, "normalize/text", unit) if release else "normalize/text"
+    text: str = stored.table(folder, ["text"], unit).column("text")[row].as_py()
     return " ".join(text[:SHOWN_CHARACTERS].split())

@@ -112,12 +112,14 @@ def train(asked: Asked, pin: str, steps: int | None, again: bool) -> None:
     return show.run(run, new)
 
 
-def fetch(asked: Asked, pin: str) -> None:
+def fetch(asked: Asked, pin: str, documents: bool) -> None:
+    from flows.against import fetch_documents
     from flows.fetch import fetch as lay
 
-    folder = lay(asked.root, pin)
-    show.as_json({"pin": folder}) if asked.json else show.line(
-        f"pin {folder.relative_to(asked.root)} lies there, verified"
+    folder = fetch_documents(asked.root, pin) if documents else lay(asked.root, pin)
+    what = "documents" if documents else "pin"
+    show.as_json({what: folder}) if asked.json else show.line(
+        f"{what} {folder.relative_to(asked.root)} lies there, verified"
     )
 
 

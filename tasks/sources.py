@@ -10,6 +10,7 @@ data/sources.json, canonical (sorted keys), no path of this machine, no clock:
     sets        name -> {"fields", "answers", "passages": as params.yaml names them, "files": ...}: the evaluation sets
     tokenizers  name -> {"files": ...}: the tokenizer that tokenize names; no files where it is not there yet
     signals     module -> {"files": ...}: the Python files that filter.signals names; no files where one is not there
+    against     release -> {step: content of its artifact}: earlier releases that dedup.against names
     skipped     source -> {suffix: number of files of no known format}
     versions    distribution -> version of each library that shapes bytes
 
@@ -31,6 +32,7 @@ from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from tasks.against import scan_against
 from tasks.code import data_files
 from tasks.digests import Digests
 from tasks.errors import ParamsError, SourceError
@@ -118,6 +120,7 @@ def scan(project: Project, wanted: Collection[str] | None = None) -> dict[str, A
         },
         "tokenizers": lambda: _tokenizer(project, recipe, digests),
         "signals": lambda: _signals(project, recipe, digests),
+        "against": lambda: scan_against(project.root.resolve(), recipe, digests),
         "skipped": lambda: skipped,
         "versions": versions,
     }

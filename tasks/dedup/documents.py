@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tasks.dedup.places import Place, places_of
+from tasks.dedup.places import Place, places_of, sketches_of
 from tasks.dedup.ranking import Ranker, rank_keys
 from tasks.dedup.scratch import Scratch, Spill, read_partition
 from tasks.errors import ParamsError
@@ -30,7 +30,7 @@ from tasks.text.bands import band_keys
 if TYPE_CHECKING:
     from tasks.dedup import DedupParams
 
-AT_ONCE = 1 << 20
+AT_ONCE = 1 << 18
 """Records that a partition of a spill holds in the mean; sorting one takes about 60 bytes each."""
 MOST = (1 << 31) - 1
 KEYS = np.dtype([("key", "<u8"), ("number", "<i4")])
@@ -118,7 +118,7 @@ def _read_part(
     rows = place.stands(reads)
     table = place.table(reads, "normalize/text", COLUMNS).take(rows)
     columns = ["characters", "words", "shingles", "signature"]
-    sketches = place.table(reads, "dedup/sketches", columns).take(rows)
+    sketches = sketches_of(reads, place, params, columns).take(rows)
     shingles = sketches.column("shingles").to_numpy()
     documents.rows_N[numbers], documents.sizes_N[numbers] = rows, shingles
     kinds_N[numbers] = _places(table.column("kind"), sorted(params.threshold))

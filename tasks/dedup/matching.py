@@ -62,7 +62,7 @@ def _all_buckets(
     """(by text, (ranks, buckets from 0, sizes)): first of equal texts of several kinds, then of each partition."""
     yield True, _of_texts(documents)
     wanted = [(None, (str(scratch.folder), partition)) for partition in range(bands * documents.spread)]
-    for made in each(reads, match_partition, wanted):
+    for made in each(reads, scratch, match_partition, wanted):
         place = scratch.folder / made
         entries, sizes = (mapped(place.with_suffix(suffix), np.int32) for suffix in (".entries", ".rooms"))
         yield False, (*entries.reshape(2, -1).astype(np.int64), sizes.astype(np.int64))

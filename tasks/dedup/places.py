@@ -7,24 +7,32 @@ A release's parts are read under the names "<release>/<folder>/<part>" as files 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tasks.artifacts.verdicts import DROP, KEEP
+from tasks.dedup.sketches import sketch
 from tasks.step import Reads
+
+if TYPE_CHECKING:
+    from tasks.dedup import DedupParams
 
 READ_OF_RELEASES = ("normalize/text", "dedup/sketches", "dedup/verdicts")
 
 
 class Place(NamedTuple):
-    """One part. release: "" for this corpus; level: its number among the releases, after them for this corpus."""
+    """One part. release: "" for this corpus; level: its number among the releases, after them for this corpus.
+
+    sketched: whether its stored sketches are as this corpus' own.
+    """
 
     release: str
     unit: str
     level: int
+    sketched: bool
 
     @property
     def name(self) -> str:
@@ -53,5 +61,27 @@ def outside_name(release: str, folder: str, unit: str) -> str:
 def places_of(reads: Reads) -> list[Place]:
     """The parts of the releases, release by release, then those of this corpus."""
     against = reads.spec.get("against", []) if hasattr(reads, "spec") else []
-    found = [Place(one["release"], unit, level) for level, one in enumerate(against) for unit in one["units"]]
-    return found + [Place("", unit, len(against)) for unit in reads.units("normalize/text")]
+    found = [
+        Place(one["release"], unit, level, one["sketched"])
+        for level, one in enumerate(against)
+        for unit in one["units"]
+    ]
+    return found + [Place("", unit, len(against), True) for unit in reads.units("normalize/text")]
+
+
+def sketches_of(reads: Reads, place: Place, params: DedupParams, columns: Sequence[str]) -> pa.Table:
+    """The part's sketches: as stored, or of a release that was sketched otherwise made again from its texts."""
+    if place.sketched:
+        return place.table(reads, "dedup/sketches", columns)
+    made: pa.Table = sketch(cast(Reads, _Texts(reads, place)), params).files[".parquet"]
+    return made.select(list(columns))
+
+
+class _Texts:
+    """A release's part as the function of dedup/sketches reads it."""
+
+    def __init__(self, reads: Reads, place: Place) -> None:
+        self.reads, self.place = reads, place
+
+    def table(self, folder: str, columns: Sequence[str] | None = None) -> pa.Table:
+        return self.place.table(self.reads, folder, columns)

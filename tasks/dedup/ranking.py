@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-RUN = 1 << 19
+RUN = 1 << 18
 """Documents that are sorted in memory at once."""
 STRIDE = 1 << 10
 _WIDE, _LAST = 32, b"\xff"

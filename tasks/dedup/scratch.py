@@ -30,19 +30,31 @@ class Scratch:
         self._maps: dict[str, mmap.mmap] = {}
 
     def array(self, name: str, dtype: Any, count: int) -> np.ndarray:
-        """A new array of zeros, in the place of an older one of that name, which stays as it is for who holds it.
+        """A new array of zeros, in the place of an older one of that name, which stays as it is for who holds it."""
+        self.take_room(name, np.dtype(dtype).itemsize * count)
+        return self.open(name, dtype)
 
-        Its room on disk is taken at once: a full disk is an OSError here and not a signal later.
-        """
-        size = np.dtype(dtype).itemsize * count
+    def take_room(self, name: str, size: int) -> None:
+        """A new file of zeros, its room on disk taken at once: a full disk is an OSError here, not a signal later."""
         (self.folder / name).unlink(missing_ok=True)
-        if not size:
-            (self.folder / name).touch()
-            return np.zeros(0, dtype)
         with (self.folder / name).open("w+b") as file:
-            _take_room(file.fileno(), size)
-            self._maps[name] = mmap.mmap(file.fileno(), size)
+            if size and hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+            else:
+                os.truncate(file.fileno(), size)
+
+    def open(self, name: str, dtype: Any) -> np.ndarray:
+        """The array of a file that is there."""
+        with (self.folder / name).open("r+b") as file:
+            if not os.fstat(file.fileno()).st_size:
+                return np.zeros(0, dtype)
+            self._maps[name] = mmap.mmap(file.fileno(), 0)
         return np.frombuffer(self._maps[name], dtype)
+
+    def flush(self) -> None:
+        """Write all arrays to their files, for processes of other machines."""
+        for mapped in self._maps.values():
+            mapped.flush()
 
     def relax(self) -> None:
         """Let go of the pages of all arrays; what was written stays in their files."""
@@ -65,10 +77,13 @@ def scratch_of(reads: Any) -> Iterator[Scratch]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def each(reads: Any, function: Callable[[Any, Any], Any], items: Iterable[tuple[str | None, Any]]) -> Iterator[Any]:
+def each(
+    reads: Any, scratch: Scratch, function: Callable[[Any, Any], Any], items: Iterable[tuple[str | None, Any]]
+) -> Iterator[Any]:
     """function(reads of the unit, item) for each (unit or None, item), in order; on workers where `reads` has some."""
     spread: Callable[..., Iterator[Any]] | None = getattr(reads, "each", None)
     if spread is not None:
+        scratch.flush()
         return spread(function, items)
     return (function(reads, item) for _, item in items)
 
@@ -133,10 +148,3 @@ def read_partition(path: Path, dtype: np.dtype, partition: int) -> np.ndarray:
 
 def _index(path: Path) -> Path:
     return path.with_name(f"{path.name}.index.npy")
-
-
-def _take_room(file: int, size: int) -> None:
-    if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(file, 0, size)
-    else:
-        os.truncate(file, size)

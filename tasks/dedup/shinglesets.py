@@ -15,7 +15,7 @@ import numpy as np
 
 from tasks.dedup.documents import Documents
 from tasks.dedup.greedy import Sets
-from tasks.dedup.places import Place
+from tasks.dedup.places import Place, sketches_of
 from tasks.dedup.scratch import Scratch, each, mapped
 from tasks.step import Reads
 from tasks.text.shingles import shingle_sets, shingle_texts
@@ -41,10 +41,10 @@ def candidate_sets(
         if sizes.any():
             wanted.append((place.unit, (str(scratch.folder), place, numbers.start, numbers.stop, lengths)))
         scratch.relax()
-    hashes_M = scratch.array("sets", np.uint64, held)
-    for _ in each(reads, write_sets, wanted):
+    scratch.take_room("sets", 8 * held)
+    for _ in each(reads, scratch, write_sets, wanted):
         scratch.relax()
-    return Sets(hashes_M, starts_N, documents.sizes_N)
+    return Sets(scratch.open("sets", np.uint64), starts_N, documents.sizes_N)
 
 
 def write_sets(reads: Reads, item: tuple[str, Place, int, int, tuple[int, int]]) -> None:
@@ -67,10 +67,10 @@ def write_sets(reads: Reads, item: tuple[str, Place, int, int, tuple[int, int]])
             os.pwrite(file.fileno(), hashes.tobytes(), 8 * int(starts[first]))
 
 
-def each_signature(reads: Reads, documents: Documents) -> Iterator[tuple[slice, np.ndarray]]:
+def each_signature(reads: Reads, params: DedupParams, documents: Documents) -> Iterator[tuple[slice, np.ndarray]]:
     """(numbers, uint32 [documents, 128]) of each part, for estimates without texts."""
     for at, place in enumerate(documents.places):
         numbers = documents.numbers(at)
-        column: Any = place.table(reads, "dedup/sketches", ["signature"]).column("signature")
+        column: Any = sketches_of(reads, place, params, ["signature"]).column("signature")
         flat = column.take(documents.rows_N[numbers]).combine_chunks().flatten()
         yield numbers, flat.to_numpy().reshape(-1, column.type.list_size)
