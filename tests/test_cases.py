@@ -500,6 +500,7 @@ ONE_VALUE = {
     },
     "mix.stages[0].temperature": "given weights have none; that of proportional ones stands in test_mix.py",
     "dedup.permutations": "only 128 is allowed",
+    "dedup.against": "names a release that must be there: changed in test_against.py",
     "mix.stages[0].start": "the first stage starts at 0; that of a second one is changed below",
 }
 

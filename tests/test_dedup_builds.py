@@ -44,6 +44,7 @@ def test_a_new_snapshot_sketches_its_own_parts_and_equals_a_build_from_scratch(a
 def test_many_small_partitions_and_blocks_decide_alike(alone, tmp_path, monkeypatch):
     """What a corpus of many millions does: several partitions, blocks of ranks and sorted runs."""
     monkeypatch.setattr(documents, "AT_ONCE", 7)
+    monkeypatch.setattr(matching, "AT_ONCE", 7)
     monkeypatch.setattr("tasks.dedup.ranking.RUN", 8)
     monkeypatch.setattr("tasks.dedup.ranking.STRIDE", 2)
     monkeypatch.setattr("tasks.dedup.scratch.BUFFER_BYTES", 100)
@@ -71,6 +72,7 @@ def cluster():
 
 @pytest.mark.filterwarnings("ignore")
 def test_partitions_run_on_a_dask_cluster_and_give_the_same_bytes(alone, tmp_path, cluster, monkeypatch):
+    monkeypatch.setattr(matching, "AT_ONCE", 1)
     executor, sent = workers.pool(1, cluster), []
     submit = executor.submit
 
@@ -81,7 +83,7 @@ def test_partitions_run_on_a_dask_cluster_and_give_the_same_bytes(alone, tmp_pat
     monkeypatch.setattr(executor, "submit", noted)
     _, files = again(alone, tmp_path / "dask", cluster=cluster)
     assert files == tree(alone)
-    assert sent.count("match_partition") == 21 and sent.count("write_sets") >= 2
+    assert sent.count("match_partitions") == 21 and sent.count("write_sets") >= 2
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tasks.dedup.documents import KEYS, Documents
+from tasks.dedup.documents import AT_ONCE, KEYS, Documents
 from tasks.dedup.scratch import Scratch, each, mapped, read_partition
 from tasks.step import Reads
 from tasks.text.bands import shared_keys
@@ -61,8 +61,11 @@ def _all_buckets(
 ) -> Iterator[tuple[bool, tuple[np.ndarray, np.ndarray, np.ndarray]]]:
     """(by text, (ranks, buckets from 0, sizes)): first of equal texts of several kinds, then of each partition."""
     yield True, _of_texts(documents)
-    wanted = [(None, (str(scratch.folder), partition)) for partition in range(bands * documents.spread)]
-    for made in each(reads, scratch, match_partition, wanted):
+    partitions = bands * documents.spread
+    together = max(1, AT_ONCE // max(1, len(documents.order_R)))
+    firsts = range(0, partitions, together)
+    wanted = [(None, (str(scratch.folder), first, min(partitions, first + together))) for first in firsts]
+    for made in each(reads, scratch, match_partitions, wanted):
         place = scratch.folder / made
         entries, sizes = (mapped(place.with_suffix(suffix), np.int32) for suffix in (".entries", ".rooms"))
         yield False, (*entries.reshape(2, -1).astype(np.int64), sizes.astype(np.int64))
@@ -83,14 +86,20 @@ def _of_texts(documents: Documents) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return np.concatenate([texts, others]), np.concatenate([np.arange(len(texts)), buckets]), sizes + 1
 
 
-def match_partition(_reads: Any, item: tuple[str, int]) -> str:
-    """Match one partition of the keys in the folder and leave its entries and sizes there; returns their name."""
-    folder, partition = Path(item[0]), item[1]
-    records = read_partition(folder / "keys", KEYS, partition)
-    ranks = mapped(folder / "ranks", np.int32)[records["number"]]
-    leads = mapped(folder / "leaders", np.int32)[ranks] == ranks
-    entries_2E, sizes = shared_keys(records["key"][leads], ranks[leads])
-    name = f"matched-{partition}"
-    entries_2E.astype(np.int32).tofile(folder / f"{name}.entries")
-    sizes.astype(np.int32).tofile(folder / f"{name}.rooms")
+def match_partitions(_reads: Any, item: tuple[str, int, int]) -> str:
+    """Match some partitions of the keys in the folder, and leave their entries and sizes there under a name: it."""
+    folder, (first, stop) = Path(item[0]), item[1:]
+    ranks_N, leaders_R = mapped(folder / "ranks", np.int32), mapped(folder / "leaders", np.int32)
+    matched, buckets = [(np.zeros((2, 0), np.int64), np.zeros(0, np.int64))], 0
+    for partition in range(first, stop):
+        records = read_partition(folder / "keys", KEYS, partition)
+        ranks = ranks_N[records["number"]]
+        leads = leaders_R[ranks] == ranks
+        entries_2E, sizes = shared_keys(records["key"][leads], ranks[leads])
+        entries_2E[1] += buckets
+        buckets += len(sizes)
+        matched.append((entries_2E, sizes))
+    name = f"matched-{first}"
+    np.concatenate([entries for entries, _ in matched], axis=1).astype(np.int32).tofile(folder / f"{name}.entries")
+    np.concatenate([sizes for _, sizes in matched]).astype(np.int32).tofile(folder / f"{name}.rooms")
     return name

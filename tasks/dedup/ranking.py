@@ -72,7 +72,7 @@ class Ranker:
     def blocks(self) -> Iterator[np.ndarray]:
         """int64 [about RUN] each: numbers in the order of the keys."""
         self._flush()
-        samples = [self._read(run, 0, size)[::STRIDE] for run, size in enumerate(self._runs)]
+        samples = [self._read(run, 0, size)[::STRIDE].copy() for run, size in enumerate(self._runs)]
         bounds = np.sort(np.concatenate([np.zeros(0, f"S{KEY_BYTES}"), *samples]))[RUN // STRIDE :: RUN // STRIDE]
         starts = [0] * len(self._runs)
         for bound in [*bounds.tolist(), None]:
