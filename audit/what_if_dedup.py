@@ -36,8 +36,10 @@ from tasks.errors import GristmillError, ParamsError
 from tasks.project import Project
 from tasks.sources import scan
 from tasks.step import Reads
+from tasks.text.recall import candidate_probability
 
 PREFIX = "dedup.threshold"
+CURVE = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9)
 STEP_WIDTH, EXAMPLES, SHOWN_CHARACTERS = 0.05, 3, 120
 
 
@@ -130,6 +132,14 @@ def what_if(project: Project, spelled: Sequence[str]) -> list[Line]:
             removed = _estimate(documents, buckets, sets, threshold, scratch)
             lines.append(Line(threshold, False, removed, _near(stored, pairs, min(threshold.values()))))
     return lines
+
+
+def recall_curve(project: Project) -> str:
+    """What share of the pairs at a similarity the bands of the recipe make candidates, in a sentence."""
+    params = project.params(STEP)
+    assert isinstance(params, DedupParams)  # noqa: S101
+    shares = [f"{candidate_probability(at, params.bands, params.rows):.4f} of the pairs at {at}" for at in CURVE]
+    return f"{params.bands} bands of {params.rows} rows compare {', '.join(shares)}"
 
 
 def _thresholds(params: DedupParams, spelled: Sequence[str]) -> Iterator[dict[str, float]]:

@@ -185,6 +185,7 @@ def what_if(asked: Asked, limits: list[str]) -> None:
 
 
 def _what_if_dedup(asked: Asked, limits: list[str]) -> None:
+    from audit.what_if_dedup import recall_curve
     from audit.what_if_dedup import what_if as answer_to
 
     lines = answer_to(Project(asked.root), limits)
@@ -204,6 +205,7 @@ def _what_if_dedup(asked: Asked, limits: list[str]) -> None:
     ]
     columns = ("threshold", "how", "source", "documents", "removed", "share")
     show.table("the standing thresholds twice, then those asked for", columns, rows, right=columns[3:])
+    show.line(recall_curve(Project(asked.root)))
     for line in lines:
         for pair in line.pairs:
             show.line(escape(f"{pair.similarity:.3f}  {pair.part} row {pair.row}: {pair.text}"))

@@ -33,10 +33,9 @@ def follow(root, released, **dedup):
     """A project with NEW against that release, fetched."""
     lay(root, {"new": {"b": NEW}}, against=["corpus-1"], **dedup)
     record(root, "corpus-1", released)
-    if not (root / "data").is_dir():
-        (root / "data").symlink_to(released / "data")
-        fetch_documents(root, "corpus-1")
-        (root / "data").unlink()
+    if not (root / "against").is_dir():
+        assert fetch_documents(released, "corpus-1") == released / "against" / "corpus-1"
+        shutil.copytree(released / "against", root / "against")
     return root
 
 
