@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -24,10 +26,20 @@ from tasks.artifacts.verdicts import DROP, GONE
 from tasks.dedup import STEP, DedupParams
 from tasks.dedup.documents import Documents, rank_documents
 from tasks.dedup.greedy import STAYS, Sets, choose
+from tasks.dedup.matching import Buckets, match_documents
+from tasks.dedup.places import outside_name
+from tasks.dedup.planning import releases
+from tasks.dedup.scratch import Scratch, scratch_of
+from tasks.dedup.shinglesets import each_signature
+from tasks.dedup.verdicts import thresholds_between
 from tasks.errors import GristmillError, ParamsError
 from tasks.project import Project
+from tasks.sources import scan
+from tasks.step import Reads
+from tasks.text.recall import candidate_probability
 
 PREFIX = "dedup.threshold"
+CURVE = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9)
 STEP_WIDTH, EXAMPLES, SHOWN_CHARACTERS = 0.05, 3, 120
 
 
@@ -81,11 +93,15 @@ class Stored:
 
     project: Project
     names: tuple[str, ...]
+    spec: dict[str, Any]
+    outside: dict[str, str]
 
     def units(self, _folder: str) -> list[str]:
         return list(self.names)
 
     def table(self, folder: str, columns: Sequence[str] | None = None, unit: str | None = None) -> pa.Table:
+        if folder in self.outside:
+            return read_table(Path(self.outside[folder]), columns)
         step, _, name = folder.partition("/")
         return read_table(self.project.artifact(step) / name / f"{unit}.parquet", columns)
 
@@ -101,16 +117,29 @@ def what_if(project: Project, spelled: Sequence[str]) -> list[Line]:
     manifest = Manifest.read(project.artifact(STEP.name))
     if manifest is None:
         raise GristmillError("dedup does not stand, so there are no sketches", "gristmill build --until dedup")
-    stored = Stored(project, tuple(manifest.folders["verdicts"]))
-    documents = rank_documents(stored, params)  # type: ignore[arg-type]
-    sets = _signatures(stored, documents)
+    settings = {entry.setting for entry in manifest.folders["sketches"].values()}
+    against, outside = releases(project.root, list(scan(project, ["against"])["against"]), settings)
+    stored = Stored(project, tuple(manifest.folders["verdicts"]), {"against": against}, outside)
     pairs = pa.concat_tables(_pairs_of(stored))
     standing = {str(kind): value for kind, value in params.threshold.items()}
     lines = [Line(standing, True, _standing(stored), [])]
-    for threshold in (standing, *asked):
-        removed = _estimate(stored, params, documents, sets, threshold)
-        lines.append(Line(threshold, False, removed, _near(stored, pairs, min(threshold.values()))))
+    reads = cast(Reads, stored)
+    with scratch_of(reads) as scratch:
+        documents = rank_documents(reads, params, scratch)
+        buckets = match_documents(reads, documents, params.bands, params.bucket_survivors_max, scratch)
+        sets = _signatures(reads, params, documents, scratch)
+        for threshold in (standing, *asked):
+            removed = _estimate(documents, buckets, sets, threshold, scratch)
+            lines.append(Line(threshold, False, removed, _near(stored, pairs, min(threshold.values()))))
     return lines
+
+
+def recall_curve(project: Project) -> str:
+    """What share of the pairs at a similarity the bands of the recipe make candidates, in a sentence."""
+    params = project.params(STEP)
+    assert isinstance(params, DedupParams)  # noqa: S101
+    shares = [f"{candidate_probability(at, params.bands, params.rows):.4f} of the pairs at {at}" for at in CURVE]
+    return f"{params.bands} bands of {params.rows} rows compare {', '.join(shares)}"
 
 
 def _thresholds(params: DedupParams, spelled: Sequence[str]) -> Iterator[dict[str, float]]:
@@ -131,36 +160,30 @@ def _thresholds(params: DedupParams, spelled: Sequence[str]) -> Iterator[dict[st
             yield {name: value if kind in ("", name) else old for name, old in sorted(params.threshold.items())}
 
 
-def _signatures(stored: Stored, documents: Documents) -> Sets:
+def _signatures(reads: Reads, params: DedupParams, documents: Documents, scratch: Scratch) -> Sets:
     """Each text's signature as a set of (place, value): two such sets of 128 share as many as the signatures agree."""
-    hashes_UP = np.zeros((len(documents.leaders_U), 128), np.uint64)
-    parts_U, rows_U = documents.parts_N[documents.leaders_U], documents.rows_N[documents.leaders_U]
-    for number, unit in enumerate(stored.names):
-        mine = np.flatnonzero(parts_U == number)
-        signatures = (
-            stored.table("dedup/sketches", ["signature"], unit).column("signature").take(pa.array(rows_U[mine]))
-        )
-        values = signatures.combine_chunks().flatten().to_numpy().reshape(-1, 128)
-        hashes_UP[mine] = values | (np.arange(128, dtype=np.uint64) << np.uint64(32))
-    starts_U = np.arange(len(hashes_UP)) * 128
-    return Sets(hashes_UP.ravel(), starts_U, starts_U + 128)
+    count = len(documents.ranks_N)
+    hashes_NP = scratch.array("signatures", np.uint64, 128 * count).reshape(count, 128)
+    for numbers, values in each_signature(reads, params, documents):
+        hashes_NP[numbers] = values | (np.arange(128, dtype=np.uint64) << np.uint64(32))
+        scratch.relax()
+    return Sets(hashes_NP.ravel(), np.arange(count) * 128, np.full(count, 128, np.int32))
 
 
 def _estimate(
-    stored: Stored, params: DedupParams, documents: Documents, sets: Sets, threshold: dict[str, float]
+    documents: Documents, buckets: Buckets, sets: Sets, threshold: dict[str, float], scratch: Scratch
 ) -> list[Removed]:
     """m of 128 agreeing estimate m/128, while the sets' own similarity is m/(256 - m): so t becomes t/(2 - t)."""
-    of_kind = np.array([threshold[kind] for kind in sorted(threshold)])
-    between = np.maximum.outer(of_kind, of_kind)
+    between = thresholds_between(threshold)
     scaled = between / (2 - between)
-    choice = choose(documents, sets, scaled, params.bucket_survivors_max, float(scaled.min()))
-    removed_N = choice.survivors_N != STAYS
+    choice = choose(documents, buckets, sets, scaled, float(scaled.min()), scratch)
     came: Counter[str] = Counter()
     lost: Counter[str] = Counter()
-    for number, unit in enumerate(stored.names):
-        mine = documents.parts_N == number
-        came[unit.split("-")[0]] += int(mine.sum())
-        lost[unit.split("-")[0]] += int((mine & removed_N).sum())
+    for at, place in enumerate(documents.places):
+        if not place.release:
+            ranks = documents.ranks_N[documents.numbers(at)]
+            came[place.unit.split("-")[0]] += len(ranks)
+            lost[place.unit.split("-")[0]] += int((choice.survivors_R[ranks] != STAYS).sum())
     return [Removed(source, came[source], lost[source]) for source in sorted(came)]
 
 
@@ -200,6 +223,9 @@ def _near(stored: Stored, pairs: pa.Table, threshold: float) -> list[Pair]:
     ]
 
 
-def _head(stored: Stored, unit: str, row: int) -> str:
-    text: str = stored.table("normalize/text", ["text"], unit).column("text")[row].as_py()
+def _head(stored: Stored, part: str, row: int) -> str:
+    """The beginning of a text; part: as dedup/pairs names it, one of a release's as "<release>/<part>"."""
+    release, _, unit = part.rpartition("/")
+    folder = outside_name(release, "normalize/text", unit) if release else "normalize/text"
+    text: str = stored.table(folder, ["text"], unit).column("text")[row].as_py()
     return " ".join(text[:SHOWN_CHARACTERS].split())

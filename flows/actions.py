@@ -112,12 +112,14 @@ def train(asked: Asked, pin: str, steps: int | None, again: bool) -> None:
     return show.run(run, new)
 
 
-def fetch(asked: Asked, pin: str) -> None:
+def fetch(asked: Asked, pin: str, documents: bool) -> None:
+    from flows.against import fetch_documents
     from flows.fetch import fetch as lay
 
-    folder = lay(asked.root, pin)
-    show.as_json({"pin": folder}) if asked.json else show.line(
-        f"pin {folder.relative_to(asked.root)} lies there, verified"
+    folder = fetch_documents(asked.root, pin) if documents else lay(asked.root, pin)
+    what = "documents" if documents else "pin"
+    show.as_json({what: folder}) if asked.json else show.line(
+        f"{what} {folder.relative_to(asked.root)} lies there, verified"
     )
 
 
@@ -209,6 +211,7 @@ def _exception(item: dict[str, Any]) -> str:
 
 
 def _what_if_dedup(asked: Asked, limits: list[str]) -> None:
+    from audit.what_if_dedup import recall_curve
     from audit.what_if_dedup import what_if as answer_to
 
     lines = answer_to(Project(asked.root), limits)
@@ -228,6 +231,7 @@ def _what_if_dedup(asked: Asked, limits: list[str]) -> None:
     ]
     columns = ("threshold", "how", "source", "documents", "removed", "share")
     show.table("the standing thresholds twice, then those asked for", columns, rows, right=columns[3:])
+    show.line(recall_curve(Project(asked.root)))
     for line in lines:
         for pair in line.pairs:
             show.line(escape(f"{pair.similarity:.3f}  {pair.part} row {pair.row}: {pair.text}"))

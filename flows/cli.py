@@ -140,11 +140,13 @@ def train(
 
 
 @app.command(rich_help_panel=MORE, epilog=EVERYWHERE)
-def fetch(pin: Pin) -> None:
+def fetch(
+    pin: Pin, documents: Annotated[bool, typer.Option("--documents", help="What dedup.against needs of it.")] = False
+) -> None:
     """Lay a pin on this machine, from data/ or else from DVC's cache or remote."""
     from flows import actions
 
-    actions.fetch(ASKED, pin)
+    actions.fetch(ASKED, pin, documents)
 
 
 @app.command("what-if", rich_help_panel=MORE, epilog=EVERYWHERE)

@@ -12,8 +12,9 @@ import json
 import os
 import shutil
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -85,13 +86,17 @@ class Shown:
 
 @dataclass(frozen=True)
 class FileReads:
-    """Reads over files on disk. files: folder -> unit -> suffix -> path; outside: name -> path."""
+    """Reads over files on disk. files: folder -> unit -> suffix -> path; outside: name -> path; temporary: of scratch;
+    hands: who does the work of `each`, where not this process.
+    """
 
     name: str
     spec: Mapping[str, Any]
     files: Mapping[str, Mapping[str, Mapping[str, str]]]
     outside: Mapping[str, str]
     before: FileReads | None = None
+    temporary: str | None = None
+    hands: Executor | None = None
 
     def table(self, folder: str, columns: Sequence[str] | None = None, unit: str | None = None) -> pa.Table:
         return read_table(self.path(folder, ".parquet", unit), columns)
@@ -113,6 +118,25 @@ class FileReads:
     def previous(self) -> FileReads | None:
         return self.before
 
+    def scratch(self) -> Path | None:
+        if self.temporary is None:
+            return None
+        Path(self.temporary).mkdir(parents=True, exist_ok=True)
+        return Path(self.temporary)
+
+    def each(self, function: Callable[[Any, Any], Any], items: Iterable[tuple[str | None, Any]]) -> Iterator[Any]:
+        if self.hands is None:
+            return (function(self._of(unit), item) for unit, item in items)
+        futures = [self.hands.submit(function, self._of(unit), item) for unit, item in items]
+        return (future.result() for future in futures)
+
+    def _of(self, unit: str | None) -> FileReads:
+        """What a worker is shown: the files of one unit."""
+        files = {
+            folder: {unit: units[unit]} for folder, units in self.files.items() if unit is not None and unit in units
+        }
+        return replace(self, files=files, before=None, hands=None)
+
 
 @dataclass(frozen=True)
 class Job:
@@ -133,18 +157,22 @@ class Job:
         return self.made / self.key
 
 
-def make(job: Job) -> str:
-    """Make the unit of `job` and leave its files and entry.json in job.home; returns the key."""
+def make(job: Job, hands: Executor | None = None) -> str:
+    """Make the unit of `job` and leave its files and entry.json in job.home; returns the key. hands: for Reads.each."""
     partial = job.made / f".{job.key}.{os.getpid()}"
+    scratch = partial.with_name(f"{partial.name}.scratch")
+    reads = replace(job.reads, temporary=str(scratch), hands=hands)
     shutil.rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir(parents=True)
-        items = [_write(job, partial, name, made) for name, made in _call(job)]
+        items = [_write(job, partial, name, made) for name, made in _call(replace(job, reads=reads))]
         (partial / ENTRY).write_text(json.dumps(items), encoding="utf-8")
         _put_in_place(partial, job.home)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
     return job.key
 
 

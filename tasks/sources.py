@@ -12,6 +12,7 @@ data/sources.json, canonical (sorted keys), no path of this machine, no clock:
                 file in Jinja that tokenize.chat names
     signals     module, or path of a model -> {"files": ...}: what filter.signals names; no files where one is not there
     blocklists  name -> {"files": ...}: the list that filter.blocklists names
+    against     release -> {step: content of its artifact}: earlier releases that dedup.against names
     skipped     source -> {suffix: number of files of no known format}
     versions    distribution -> version of each library that shapes bytes
 
@@ -33,6 +34,7 @@ from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from tasks.against import scan_against
 from tasks.code import data_files
 from tasks.digests import Digests, Files
 from tasks.errors import ParamsError, SourceError
@@ -127,6 +129,7 @@ def scan(project: Project, wanted: Collection[str] | None = None) -> dict[str, A
         "blocklists": lambda: {
             item["name"]: _blocklist(project, item, digests) for item in _named(recipe, "filter", "blocklists")
         },
+        "against": lambda: scan_against(project.root.resolve(), recipe, digests),
         "skipped": lambda: skipped,
         "versions": versions,
     }

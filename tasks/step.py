@@ -7,7 +7,7 @@ change costs what it touches. This module holds declarations only; tasks.perform
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -89,6 +89,15 @@ class Reads(Protocol):
 
     def previous(self) -> Reads | None:
         """The same unit of the standing artifact when made with equal parameters and code, for row-wise reuse."""
+
+    def scratch(self) -> Path | None:
+        """A folder for temporary files beside what is made, emptied when it is made; None for the system's own."""
+
+    def each(self, function: Callable[[Reads, Any], Any], items: Iterable[tuple[str | None, Any]]) -> Iterator[Any]:
+        """function(reads, item) for each (unit or None, item), in order: work of a unit that reads the whole, dealt to
+        the build's workers. `function` is a module's own; its reads show that unit alone. Items and results are small
+        plain data; what is large goes through files in `scratch`, which all workers see.
+        """
 
 
 @dataclass(frozen=True)

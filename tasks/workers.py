@@ -72,12 +72,16 @@ def _on_cluster(address: str) -> Executor:
 
 
 def make_all(jobs: list[Job], executor: Executor, done: Callable[[Job], None]) -> None:
-    """Make every job; `done` is called in this thread as each ends. The first error cancels what has not begun."""
+    """Make every job; `done` is called in this thread as each ends. The first error cancels what has not begun.
+
+    A single job is made in this process, and may deal its own work to the executor (Reads.each).
+    """
+    hands = None if isinstance(executor, Inline) or len(jobs) != 1 else executor
     executor = Inline() if len(jobs) == 1 else executor
     waiting: dict[Future[Any], Job] = {}
     try:
         for job in jobs:
-            waiting[executor.submit(make, job)] = job
+            waiting[executor.submit(make, job, *([hands] if hands else []))] = job
             if isinstance(executor, Inline):
                 _finish(waiting, done)
         _finish(waiting, done)

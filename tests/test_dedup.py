@@ -68,12 +68,16 @@ def tables_of(parts):
 class Result:
     """All folders of dedup for parts of documents; `of` maps (part, row) to its document."""
 
-    def __init__(self, parts, params):
+    def __init__(self, parts, params, before=None):
+        """before: an earlier build, whose sketches and spans are carried over where a part is the same."""
         self.params, self.parts, self.tables = params, parts, tables_of(parts)
         self.sums = {"dedup/sketches": {}, "dedup/verdicts": {}, "dedup/pairs": {}, "dedup/cuts": {}, "dedup/spans": {}}
         for name in parts:
-            made = sketch(MemoryReads(name, self.tables), params)
-            self._keep(f"sketches/{name}", made)
+            if before and before.parts.get(name) == parts[name]:
+                for folder in ("dedup/sketches", "dedup/spans"):
+                    self.tables[folder, name] = before.tables[folder, name]
+                continue
+            self._keep(f"sketches/{name}", sketch(MemoryReads(name, self.tables), params))
             self._keep(f"spans/{name}", find(MemoryReads(name, self.tables), params))
         for name, made in decide(MemoryReads("verdicts", self.tables), params):
             self._keep(name, made)
@@ -189,6 +193,7 @@ def plain_greedy(documents, threshold, priority=()):
             similarity = plain_similarity(doc, other)
             if similarity >= max(threshold[doc["kind"]], threshold[other["kind"]]):
                 rule = "exact" if doc["text"] == other["text"] else "near"
+                best = (0.0, None) if rule == "exact" else best
                 removed.append((doc["id"], other["id"], similarity, rule))
                 break
             if similarity >= 0.5 and similarity > best[0]:
@@ -250,6 +255,27 @@ def test_the_result_is_a_function_of_the_set():
     for seed, count in ((1, 1), (2, 3), (3, 7), (4, 75)):
         again = run(documents, count, random.Random(seed))
         assert (again.kept(), again.removed()) == (first.kept(), first.removed())
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.permutations(range(36)),
+    st.lists(st.integers(0, 4), min_size=36, max_size=36),
+    st.lists(st.integers(1, 4), max_size=2),
+)
+def test_any_order_any_parts_and_any_builds_give_the_same_verdicts(order, dealt, builds):
+    """Documents are dealt to parts in any order; parts come to the corpus in builds one after another."""
+    documents = windows_of(random.Random(9), 12, 25)
+    params, whole = params_with(), Result({f"web-{0:016x}": documents}, params_with())
+    parts = {}
+    for place, number in enumerate(order):
+        parts.setdefault(f"web-{dealt[place]:016x}", []).append(documents[number])
+    built = None
+    for last in [*builds, 5]:
+        there = {name: parts[name] for name in sorted(parts) if int(name[4:], 16) < last}
+        built = Result(there, params, built) if there else built
+    assert (built.kept(), built.removed()) == (whole.kept(), whole.removed())
+    assert (built.pairs(removes=False), built.cuts()) == (whole.pairs(removes=False), whole.cuts())
 
 
 def test_equal_records_fall_back_on_their_place():

@@ -20,7 +20,7 @@ from tasks.pipeline import STEPS
 
 HOUSE = Path(__file__).parent.parent
 STAGES = yaml.safe_load((HOUSE / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
-READ_SOURCES = {"ingest", "filter", "decontaminate", "tokenize"}
+READ_SOURCES = {"ingest", "filter", "dedup", "decontaminate", "tokenize"}
 
 
 def test_the_stages_are_sources_and_the_nine_steps():

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from flows import receipt, release, releases
+from flows.against import fetch_documents
 from flows.fetch import fetch
 from flows.pins import clone, lay_pin
 from flows.release import Released
@@ -275,3 +276,33 @@ def test_the_receipt_needs_all_nine(corpus):
     shutil.rmtree(corpus / "data" / "pack")
     with pytest.raises(GristmillError, match="data/pack does not stand"):
         receipt.receipt(Project(corpus), "corpus-1")
+
+
+def with_folders(root: Path, step: str, *folders: str) -> None:
+    """An artifact of a file in each of the folders that dedup.against asks for."""
+    entries = {}
+    for folder in folders:
+        path = root / "data" / step / folder / "a-0.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{step} {folder}")
+        facts = {f"{folder}/a-0.parquet": {"sha256": file_digest(path), "bytes": path.stat().st_size}}
+        entries[folder] = {"a-0": Entry("0" * 64, "0" * 64, facts, 1, {}, ("a", 0))}
+    shutil.rmtree(root / "data" / step / "a")
+    Manifest(step, {"text": "documents", "inputs": {}}, entries).write(root / "data" / step)
+
+
+def test_the_documents_of_a_release_come_from_data_the_cache_and_the_remote(corpus):
+    with_folders(corpus, "normalize", "text", "places")
+    with_folders(corpus, "dedup", "sketches", "verdicts", "pairs")
+    release.release(corpus, "corpus-1")
+    wanted = ["dedup/sketches", "dedup/verdicts", "normalize/text"]
+    for gone in ("nothing", "data", ".dvc/cache"):
+        shutil.rmtree(corpus / gone, ignore_errors=True)
+        shutil.rmtree(corpus / "against", ignore_errors=True)
+        home = fetch_documents(corpus, "corpus-1")
+        assert home == corpus / "against" / "corpus-1"
+        found = sorted(path for path in home.rglob("*.parquet"))
+        assert [path.parent.relative_to(home).as_posix() for path in found] == wanted
+        assert all(path.stat().st_mode & 0o222 == 0 for path in found)
+        assert found[0].read_text() == "dedup sketches"
+    assert git(corpus, "status", "--porcelain") == "", "against/ is in no version control"

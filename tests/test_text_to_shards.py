@@ -266,7 +266,7 @@ def test_a_renamed_tokenizer_remakes_no_unit(project):
     set_params(project.root, tokenize={"tokenizer": "other"})
     reports = build(project)
     assert reports["tokenize"].made == {"tokens": 0, "usage": 0, "report": 0, "tokenizer": 0}
-    assert reports["shard"].made == {"stream": 0, "sequences": 0, "tokenizer": 0}
+    assert reports["shard"].made == {"stream": 0, "sequences": 0, "classes": 0, "tokenizer": 0}
 
 
 def test_a_part_in_front_renames_shards_and_copies_none(project):
@@ -286,7 +286,7 @@ def test_a_corpus_where_all_was_dropped_has_no_shard(project):
     upstream(project.root, corpus(), dropped={text for own in corpus().values() for text in own})
     reports = build(project)
     assert reports["tokenize"].counts["tokens"] == 0
-    assert reports["shard"].made == {"stream": 0, "sequences": 0, "tokenizer": 1}
+    assert reports["shard"].made == {"stream": 0, "sequences": 0, "classes": 0, "tokenizer": 1}
 
 
 def test_the_rows_of_tokenize_stay_aligned(project):

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from pydantic import model_validator
 
 from tasks.artifacts.verdicts import DROP, GONE, KEEP
-from tasks.step import Artifact, Folder, Step, StepParams, judges, shapes, the_whole
+from tasks.dedup.planning import the_whole_against
+from tasks.step import Artifact, Folder, Step, StepParams, judges, names, shapes
 from tasks.text.recall import candidate_probability
 
 Kind = Literal["web", "book", "code", "paper", "chat"]
@@ -39,6 +40,7 @@ class DedupParams(StepParams):
     threshold: dict[Kind, float] = shapes()
     source_priority: tuple[str, ...] = shapes()
     bucket_survivors_max: int = shapes(ge=1)
+    against: tuple[str, ...] = names()
     pair_similarity_min: float = shapes(gt=0, le=1)
     span_characters_min: int = shapes(ge=1)
     cut: dict[str, tuple[Spanned, ...]] = shapes()
@@ -122,6 +124,9 @@ def _check_pairs(
 ) -> Iterator[str]:
     """Rows of `unit` removed for rows `others` of `part`: the first that is broken, and how many are."""
     stands = np.zeros(len(rows), np.bool_)
+    if "/" in part:  # a document of an earlier release, which nothing here removes
+        kept, limits = kept | {part: np.ones(1, np.bool_)}, limits | {part: np.zeros(1)}
+        others = np.zeros_like(others)
     if part in kept:
         known = (others >= 0) & (others < len(kept[part]))
         stands[known] = kept[part][others[known].astype(np.int64)]
@@ -235,6 +240,8 @@ STEP = Step(
             reads=("normalize/text", "filter/verdicts", "dedup/sketches", "dedup/spans"),
             shapes=(
                 *_SHINGLES,
+                "permutations",
+                "seed",
                 "bands",
                 "rows",
                 "threshold",
@@ -244,12 +251,13 @@ STEP = Step(
                 "cut",
             ),
             versions=("unicodedata",),
-            plan=the_whole,
+            plan=the_whole_against,
             spread=True,
             also=("pairs", "cuts"),
         ),
     ),
     inputs=("normalize", "filter"),
+    outside=("against",),
     rows=rows,
     rows_of="dedup/verdicts",
     invariants=check,

@@ -1,143 +1,135 @@
 """The documents that take part in deduplication, in the order of their rank.
 
-In: every part's ids and digests, filter's verdicts and the sketches; no text. Out: numbers, document by
-document. It compares nothing.
+In: every part's ids and digests, filter's verdicts and the sketches; no text. Out: numbers, document by document, in
+mapped temporary files, and the keys of their bands, spilled. It compares nothing.
 
-*Rank*, best first: the source's place in `source_priority` (sources not named come last, as equals), more
-words, more characters, earlier `created` (none comes last), lower id, and between equal records of one source
-the earlier in the corpus. Everything but that last tie is a property of the document, so that the kept set
-does not depend on where a document lies.
+A document has a *number*, in the order in which parts and rows are read, and a *rank* (tasks.dedup.ranking), 0 the
+best. Documents of equal text and kind have one *leader*, the best ranked of them, and only leaders are compared: what
+becomes of a leader says what becomes of the others.
 
-The keys of the bands, 168 bytes a document with 21 of them, and the buckets found are spilled to temporary files and
-matched band by band. Memory at the peak: 100 to 500 bytes a document measured at 500,000, most of it ids and digests as
-Arrow holds them, besides one part.
+Memory: 22 bytes a document, mapped; on disk 450 more, 252 of them keys of 21 bands.
 """
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterable
-from typing import IO, TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tasks.artifacts.verdicts import DROP
+from tasks.dedup.places import Place, places_of, sketches_of
+from tasks.dedup.ranking import Ranker, rank_keys
+from tasks.dedup.scratch import Scratch, Spill, read_partition
+from tasks.errors import ParamsError
 from tasks.step import Reads
-from tasks.text.bands import band_keys, buckets_of_band
+from tasks.text.bands import band_keys
 
 if TYPE_CHECKING:
     from tasks.dedup import DedupParams
 
+AT_ONCE = 1 << 18
+"""Records that a partition of a spill holds in the mean; sorting one takes about 60 bytes each."""
+MOST = (1 << 31) - 1
+KEYS = np.dtype([("key", "<u8"), ("number", "<i4")])
+TEXTS = np.dtype([("sha", "<u8", 4), ("number", "<i4")])
 COLUMNS = ["id", "text_sha", "source", "kind", "created"]
 
 
 class Documents(NamedTuple):
-    """N documents, best rank first, of U different texts."""
+    """N documents: by number (N) or, best first, by rank (R)."""
 
-    parts_N: np.ndarray
-    """int64: number of the part, in manifest order."""
+    places: list[Place]
+    bounds_P1: np.ndarray
+    """int64 [places + 1]: the numbers of a place's documents are bounds_P1[p] up to bounds_P1[p + 1]."""
+    fixed: int
+    """How many documents are of earlier releases: ranks below it, all of which stay."""
     rows_N: np.ndarray
-    """int64: row in the part."""
-    texts_N: np.ndarray
-    """int64: number of the text, 0 to U - 1; equal texts, equal numbers."""
-    kinds_N: np.ndarray
-    """int64: number of the kind among the sorted kinds of `threshold`."""
-    leaders_U: np.ndarray
-    """int64: the best ranked document of each text."""
-    offsets_U1: np.ndarray
-    """int64 [U + 1]: where each text's buckets begin in buckets_E."""
-    buckets_E: np.ndarray
-    """int32 (int64 from 16 million texts on): the buckets that a text shares with another, text after text, in the
-    order of the bands."""
-    sizes_K: np.ndarray
-    """int64: texts in each bucket."""
+    """int32: row in the part."""
+    ranks_N: np.ndarray
+    """int32: the document's rank."""
+    sizes_N: np.ndarray
+    """int32: different shingles."""
+    order_R: np.ndarray
+    """int32: the document's number."""
+    kinds_R: np.ndarray
+    """uint8: number of the kind among the sorted kinds of `threshold`."""
+    leaders_R: np.ndarray
+    """int32: rank of the best document of the same text and kind."""
+    texts_R: np.ndarray
+    """int32: rank of the best document of the same text."""
+    keys: Path
+    """Spill of KEYS: those of band b in partitions b * spread up to (b + 1) * spread."""
+    spread: int
+
+    def names(self, numbers: np.ndarray) -> pa.Array:
+        """The part of each document, as survivor_part says it."""
+        at = np.searchsorted(self.bounds_P1, numbers, side="right") - 1
+        return pa.array([place.name for place in self.places], pa.string()).take(pa.array(at))
+
+    def numbers(self, place: int) -> slice:
+        """The numbers of a place's documents."""
+        return slice(int(self.bounds_P1[place]), int(self.bounds_P1[place + 1]))
 
 
-class _Part(NamedTuple):
-    """The documents of one part that take part."""
-
-    strings: pa.Table  # id, text_sha, created
-    numbers_7N: np.ndarray  # part, row, kind, priority, -words, -characters and whether it has shingles
-
-
-def rank_documents(reads: Reads, params: DedupParams) -> Documents:
-    """All documents that filter keeps, ranked, with the buckets of their signatures."""
-    with tempfile.TemporaryFile() as keys:
-        parts = [
-            _read_part(reads, params, number, unit, keys) for number, unit in enumerate(reads.units("normalize/text"))
-        ]
-        if not parts:
-            return _none()
-        numbers = np.concatenate([part.numbers_7N for part in parts], axis=1)
-        order_N, texts = _order(pa.concat_tables([part.strings for part in parts]), numbers)
-        sizes = [part.numbers_7N.shape[1] for part in parts]
-        del parts
-        part_N, row_N, kind_N, shingled_N = (numbers[line][order_N] for line in (0, 1, 2, -1))
-        del numbers
-        texts_N = texts[order_N]
-        _, leaders_U = np.unique(texts_N, return_index=True)
-        bands = (_keys_of_band(keys, sizes, band, params.bands)[order_N[leaders_U]] for band in range(params.bands))
-        return Documents(part_N, row_N, texts_N, kind_N, leaders_U, *_join(bands, shingled_N[leaders_U] > 0))
-
-
-def _keys_of_band(keys: IO[bytes], sizes: list[int], band: int, bands: int) -> np.ndarray:
-    """uint64, in the order the documents were read."""
-    found, before = [], 0
-    for size in sizes:
-        keys.seek(8 * (before * bands + band * size))
-        found.append(np.frombuffer(keys.read(8 * size), np.uint64))
-        before += size
-    return np.concatenate(found)
+def rank_documents(reads: Reads, params: DedupParams, scratch: Scratch) -> Documents:
+    """All documents that filter keeps, and those of earlier releases, ranked."""
+    places = places_of(reads)
+    sizes = [len(place.stands(reads)) for place in places]
+    bounds_P1 = np.cumsum([0, *sizes])
+    count, own = int(bounds_P1[-1]), sum(bool(place.release) for place in places)
+    if count > MOST:
+        raise ParamsError(f"dedup takes at most {MOST:,} documents, not {count:,}", "divide the corpus")
+    arrays = [
+        scratch.array(name, dtype, count)
+        for name, dtype in (
+            *((name, np.int32) for name in ("rows", "ranks", "sizes", "order")),
+            ("kinds", np.uint8), ("leaders", np.int32), ("texts", np.int32), ("kinds_of_numbers", np.uint8),
+        )
+    ]  # fmt: skip
+    spread = 1 + count // AT_ONCE
+    keys = scratch.spill("keys", KEYS, params.bands * spread)
+    texts, ranker = scratch.spill("shas", TEXTS, spread), Ranker(scratch.folder / "rank_keys")
+    rows_N, ranks_N, sizes_N, order_R, kinds_R, leaders_R, texts_R, kinds_N = arrays
+    of_ranks = (order_R, kinds_R, leaders_R, texts_R)
+    found = Documents(places, bounds_P1, int(bounds_P1[own]), rows_N, ranks_N, sizes_N, *of_ranks, keys.path, spread)
+    for number in range(len(places)):
+        _read_part(reads, params, found, number, kinds_N, (keys, texts, ranker))
+        scratch.relax()
+    keys.close()
+    _order(ranker, found, kinds_N)
+    scratch.relax()
+    _lead(texts.close(), found)
+    return found
 
 
-def _join(bands: Iterable[np.ndarray], takes_part_U: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(offsets_U1, buckets_E, sizes_K) of Documents, band by band."""
-    sizes, first, counts_U = [np.zeros(0, np.int64)], 0, np.zeros(len(takes_part_U), np.int64)
-    dtype = np.int32 if 128 * len(takes_part_U) < 1 << 31 else np.int64
-    with tempfile.TemporaryFile() as shared:
-        for keys_U in bands:
-            texts, buckets, counts = buckets_of_band(keys_U, takes_part_U, first)
-            counts_U[texts] += 1  # a text is in one bucket of a band
-            shared.write(np.stack([texts, buckets]).astype(dtype).tobytes())
-            sizes.append(counts)
-            first += len(counts)
-        offsets_U1 = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts_U)])
-        places_U, buckets_E = offsets_U1[:-1].copy(), np.empty(offsets_U1[-1], dtype)
-        shared.seek(0)
-        for counts in sizes:
-            pairs = np.frombuffer(shared.read(2 * int(counts.sum()) * buckets_E.itemsize), dtype).reshape(2, -1)
-            buckets_E[places_U[pairs[0]]] = pairs[1]
-            places_U[pairs[0]] += 1
-    return offsets_U1, buckets_E, np.concatenate(sizes)
-
-
-def _none() -> Documents:
-    nothing = np.zeros(0, np.int64)
-    return Documents(nothing, nothing, nothing, nothing, nothing, np.zeros(1, np.int64), nothing, nothing)
-
-
-def _read_part(reads: Reads, params: DedupParams, number: int, unit: str, keys: IO[bytes]) -> _Part:
-    """The part's documents; the keys of their bands, band after band, are written to `keys`."""
-    verdicts = reads.table("filter/verdicts", ["verdict"], unit=unit).column("verdict")
-    rows_N = np.flatnonzero(pc.not_equal(verdicts, DROP).to_numpy())
-    documents = reads.table("normalize/text", COLUMNS, unit=unit).take(rows_N)
+def _read_part(
+    reads: Reads,
+    params: DedupParams,
+    documents: Documents,
+    at: int,
+    kinds_N: np.ndarray,
+    spills: tuple[Spill, Spill, Ranker],
+) -> None:
+    """Note the part's documents by number; spill the keys of their bands, their texts' digests and their rank keys."""
+    place, numbers = documents.places[at], documents.numbers(at)
+    rows = place.stands(reads)
+    table = place.table(reads, "normalize/text", COLUMNS).take(rows)
     columns = ["characters", "words", "shingles", "signature"]
-    sketches = reads.table("dedup/sketches", columns, unit=unit).take(rows_N)
-    numbers = [
-        np.full(len(rows_N), number),
-        rows_N,
-        _places(documents.column("kind"), sorted(params.threshold)),
-        _places(documents.column("source"), params.source_priority),
-        -sketches.column("words").to_numpy(),
-        -sketches.column("characters").to_numpy(),
-        sketches.column("shingles").to_numpy(),
-    ]
-    signatures = sketches.column("signature")
-    values_DP = signatures.combine_chunks().flatten().to_numpy().reshape(-1, signatures.type.list_size)
-    keys.write(np.ascontiguousarray(band_keys(values_DP, params.bands, params.rows).T).tobytes())
-    return _Part(documents.select(["id", "text_sha", "created"]), np.stack(numbers).astype(np.int64))
+    sketches = sketches_of(reads, place, params, columns).take(rows)
+    shingles = sketches.column("shingles").to_numpy()
+    documents.rows_N[numbers], documents.sizes_N[numbers] = rows, shingles
+    kinds_N[numbers] = _places(table.column("kind"), sorted(params.threshold))
+    priority = _places(table.column("source"), params.source_priority)
+    ranked = np.stack([priority, *(sketches.column(name).to_numpy() for name in ("words", "characters"))])
+    keys, texts, ranker = spills
+    levels = np.full(len(rows), place.level)
+    ranker.add(rank_keys(levels, ranked, table.column("created"), table.column("id"), numbers.start))
+    counted = np.arange(numbers.start, numbers.stop, dtype=np.int32)
+    _spill_texts(texts, table.column("text_sha"), counted)
+    _spill_keys(keys, sketches.column("signature"), counted, shingles > 0, params, documents.spread)
 
 
 def _places(values: pa.ChunkedArray, among: list[str] | tuple[str, ...]) -> np.ndarray:
@@ -146,15 +138,64 @@ def _places(values: pa.ChunkedArray, among: list[str] | tuple[str, ...]) -> np.n
     return np.asarray(pc.fill_null(places, len(among)).to_numpy(), np.int64)
 
 
-def _order(strings: pa.Table, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(the documents' order by rank, the number of each document's text in the order they were read)."""
-    ids, texts, created = (_dense_ranks(strings.column(name)) for name in ("id", "text_sha", "created"))
-    part, row, _, priority, fewer_words, fewer_characters, _ = numbers
-    order = np.lexsort((row, part, ids, created, fewer_characters, fewer_words, priority))
-    return order, texts
+def _spill_texts(texts: Spill, digests: pa.ChunkedArray, numbers: np.ndarray) -> None:
+    records = np.empty(len(numbers), TEXTS)
+    written = bytes.fromhex("".join(digests.to_pylist()))
+    records["sha"], records["number"] = np.frombuffer(written, "<u8").reshape(-1, 4), numbers
+    texts.add(_spread(records["sha"][:, 0], texts.partitions), records)
 
 
-def _dense_ranks(values: pa.ChunkedArray) -> np.ndarray:
-    """int64 from 0: equal values get equal numbers, lower ones lower numbers, nulls the highest."""
-    ranks = pc.rank(values, sort_keys="ascending", tiebreaker="dense")
-    return np.asarray(ranks.to_numpy(), np.int64) - 1
+def _spill_keys(
+    keys: Spill,
+    signatures: pa.ChunkedArray,
+    numbers: np.ndarray,
+    shingled: np.ndarray,
+    params: DedupParams,
+    spread: int,
+) -> None:
+    """Texts without shingles share nothing: all their signatures are equal."""
+    values_DP = signatures.combine_chunks().flatten().to_numpy().reshape(-1, signatures.type.list_size)
+    keys_DB = band_keys(values_DP, params.bands, params.rows)[shingled]
+    for band in range(params.bands):
+        records = np.empty(len(keys_DB), KEYS)
+        records["key"], records["number"] = keys_DB[:, band], numbers[shingled]
+        keys.add(band * spread + _spread(records["key"], spread), records)
+
+
+def _spread(hashes: np.ndarray, among: int) -> np.ndarray:
+    """int64 below `among`, by the upper bits of a hash."""
+    return ((hashes >> np.uint64(32)) * np.uint64(among) >> np.uint64(32)).astype(np.int64)
+
+
+def _order(ranker: Ranker, documents: Documents, kinds_N: np.ndarray) -> None:
+    first = 0
+    for numbers in ranker.blocks():
+        ranks = slice(first, first + len(numbers))
+        documents.order_R[ranks] = numbers
+        documents.kinds_R[ranks] = kinds_N[numbers]
+        documents.ranks_N[numbers] = np.arange(ranks.start, ranks.stop, dtype=np.int32)
+        first = ranks.stop
+
+
+def _lead(texts: Path, documents: Documents) -> None:
+    """Fill in leaders_R and texts_R."""
+    for ranks, firsts in _equal_texts(texts, documents):
+        documents.texts_R[ranks] = ranks[firsts]
+        kinds = documents.kinds_R[ranks]
+        order = np.lexsort((ranks, kinds, firsts))
+        begins = np.ones(len(order), np.bool_)
+        begins[1:] = (firsts[order][1:] != firsts[order][:-1]) | (kinds[order][1:] != kinds[order][:-1])
+        heads = np.flatnonzero(begins)[np.cumsum(begins) - 1]
+        documents.leaders_R[ranks[order]] = ranks[order][heads]
+
+
+def _equal_texts(texts: Path, documents: Documents) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """(ranks, for each the place of the best rank of its text) of all documents, partition by partition."""
+    for partition in range(documents.spread):
+        records = read_partition(texts, TEXTS, partition)
+        ranks = documents.ranks_N[records["number"]]
+        order = np.lexsort((ranks, *records["sha"].T))
+        ranks, digests = ranks[order], records["sha"][order]
+        begins = np.ones(len(ranks), np.bool_)
+        begins[1:] = (digests[1:] != digests[:-1]).any(axis=1)
+        yield ranks, np.flatnonzero(begins)[np.cumsum(begins) - 1]

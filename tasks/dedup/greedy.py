@@ -1,7 +1,7 @@
 """Who stays: one pass over the documents, best rank first, without transitive closure.
 
-In: ranked documents, their buckets and the shingle sets of the texts that have candidates. Out: for each
-document its survivor, or none. It knows nothing of parts and files.
+In: ranked documents, their buckets and the shingle sets of those that have candidates. Out: for each document its
+survivor, or none. It knows nothing of parts.
 
 *Rule*: a document stays unless a document that stays, and shares a bucket or the very text with it, is
 similar to it at or above the threshold of their kinds; the best ranked of those is its survivor. A chain A ~
@@ -23,194 +23,236 @@ import numba
 import numpy as np
 
 from tasks.dedup.documents import Documents
+from tasks.dedup.matching import BLOCK, ENTRY, Buckets
+from tasks.dedup.scratch import Scratch, read_partition
 
 STAYS = -1
 """The survivor of a document that stays."""
 
 
 class Sets(NamedTuple):
-    """Shingle sets of the texts that may be compared; those of the others are empty."""
+    """Shingle sets of the documents that may be compared, by the documents' numbers."""
 
     hashes_M: np.ndarray
-    """uint64, ascending within a text."""
-    starts_U: np.ndarray
-    """int64: where each text's set begins,"""
-    stops_U: np.ndarray
-    """int64: and ends."""
+    """uint64, ascending within a document."""
+    starts_N: np.ndarray
+    """int64: where each document's set begins,"""
+    sizes_N: np.ndarray
+    """int32: and how many hashes it has."""
 
 
 class Choice(NamedTuple):
-    """What was decided of N documents."""
+    """What was decided, by the documents' ranks. Mapped: 29 bytes a document."""
 
-    survivors_N: np.ndarray
-    """int64: the document that stands for it, STAYS where it stays."""
-    similarities_N: np.ndarray
+    survivors_R: np.ndarray
+    """int32: rank of the document that stands for it, STAYS where it stays."""
+    nearest_R: np.ndarray
+    """int32: the most similar of the survivors compared that did not remove it, best rank first; STAYS for none."""
+    skipped_R: np.ndarray
+    """int32: full buckets that this document, which stays, was not offered in."""
+    compared_R: np.ndarray
+    """int32: comparisons made for it."""
+    similarities_R: np.ndarray
     """float64: to the survivor; 0 where it stays."""
-    skipped_N: np.ndarray
-    """int64: full buckets that this document, which stays, was not offered in."""
-    compared_N: np.ndarray
-    """int64: comparisons made for it."""
-    nearest_N: np.ndarray
-    """int64: the most similar of the survivors compared that did not remove it, best rank first; STAYS for
-    none."""
-    near_similarities_N: np.ndarray
-    """float64: to it."""
+    near_similarities_R: np.ndarray
+    """float64: to the nearest."""
 
 
 def choose(
-    documents: Documents, sets: Sets, thresholds_KK: np.ndarray, survivors_max: int, similarity_min: float
+    documents: Documents,
+    buckets: Buckets,
+    sets: Sets,
+    thresholds_KK: np.ndarray,
+    similarity_min: float,
+    scratch: Scratch,
 ) -> Choice:
-    """Decide every document.
+    """Decide every document, block by block of ranks.
 
     thresholds_KK: float64, the threshold between two kinds, symmetric.
     similarity_min: neighbours below it are not noted; at most every threshold.
     """
-    room_K = np.minimum(documents.sizes_K, survivors_max)
-    firsts_K = np.cumsum(room_K) - room_K
-    count = len(documents.texts_N)
+    count, taken = len(documents.order_R), len(buckets.firsts_K1) - 1
     choice = Choice(
-        np.full(count, STAYS, np.int64),
-        np.zeros(count),
-        np.zeros(count, np.int64),
-        np.zeros(count, np.int64),
-        np.full(count, STAYS, np.int64),
-        np.zeros(count),
+        *(scratch.array(name, np.int32, count) for name in ("survivors", "nearest", "skipped", "compared")),
+        *(scratch.array(name, np.float64, count) for name in ("similarities", "near_similarities")),
     )
-    _choose(
-        documents.texts_N,
-        documents.kinds_N,
-        documents.offsets_U1,
-        documents.buckets_E,
-        room_K,
-        firsts_K,
-        *sets,
-        thresholds_KK,
-        similarity_min,
-        *choice,
-    )
+    seen_R = scratch.array("seen", np.int32, count)
+    filled_K = scratch.array("filled", np.int32, taken)
+    slots = scratch.array("slots", np.int32, int(buckets.firsts_K1[-1]))
+    for start in range(0, count, BLOCK):
+        stop = min(count, start + BLOCK)
+        offsets_B1, buckets_E = _of_block(buckets, start, stop)
+        _choose(
+            start,
+            documents.fixed,
+            *(documents.order_R, documents.kinds_R, documents.leaders_R, documents.texts_R),
+            *(offsets_B1, buckets_E, buckets.firsts_K1, filled_K, slots, seen_R),
+            *sets,
+            thresholds_KK,
+            similarity_min,
+            *choice,
+        )
+        scratch.relax()
     return choice
+
+
+def _of_block(buckets: Buckets, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+    """(offsets int64 [stop - start + 1], buckets int64) of the leaders of one block of ranks."""
+    records = read_partition(buckets.entries, ENTRY, start // BLOCK)
+    order = np.argsort(records["rank"], kind="stable")
+    counts = np.bincount(records["rank"] - start, minlength=stop - start)
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]), records["bucket"][order]
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _choose(
-    texts_N: np.ndarray,
-    kinds_N: np.ndarray,
-    offsets_U1: np.ndarray,
+    start: int,
+    fixed: int,
+    order_R: np.ndarray,
+    kinds_R: np.ndarray,
+    leaders_R: np.ndarray,
+    texts_R: np.ndarray,
+    offsets_B1: np.ndarray,
     buckets_E: np.ndarray,
-    room_K: np.ndarray,
-    firsts_K: np.ndarray,
+    firsts_K1: np.ndarray,
+    filled_K: np.ndarray,
+    slots: np.ndarray,
+    seen_R: np.ndarray,
     hashes_M: np.ndarray,
-    starts_U: np.ndarray,
-    stops_U: np.ndarray,
+    starts_N: np.ndarray,
+    sizes_N: np.ndarray,
     thresholds_KK: np.ndarray,
     similarity_min: float,
-    survivors_N: np.ndarray,
-    similarities_N: np.ndarray,
-    skipped_N: np.ndarray,
-    compared_N: np.ndarray,
-    nearest_N: np.ndarray,
-    near_similarities_N: np.ndarray,
+    survivors_R: np.ndarray,
+    nearest_R: np.ndarray,
+    skipped_R: np.ndarray,
+    compared_R: np.ndarray,
+    similarities_R: np.ndarray,
+    near_similarities_R: np.ndarray,
 ) -> None:
-    """Fills the last six arrays."""
-    filled_K, slots = np.zeros(len(room_K), np.int64), np.empty(room_K.sum(), np.int64)
-    seen_N, candidates_N = np.full(len(texts_N), -1, np.int64), np.empty(len(texts_N), np.int64)
-    stays_U, removed_U = np.full(len(starts_U), -1, np.int64), np.full(len(starts_U), -1, np.int64)
-    for document in range(len(texts_N)):
-        text, kind = texts_N[document], kinds_N[document]
-        twin = removed_U[text]
-        if twin >= 0 and kinds_N[twin] == kind:  # the same comparisons would give the same answer
-            candidates = survivors_N[twin : twin + 1]
-            nearest_N[document], near_similarities_N[document] = nearest_N[twin], near_similarities_N[twin]
-        else:
-            mates_B = buckets_E[offsets_U1[text] : offsets_U1[text + 1]]
-            found = _gather(document, stays_U[text], mates_B, filled_K, firsts_K, slots, seen_N, candidates_N)
-            candidates = np.sort(candidates_N[:found])
-        for other in candidates:
-            similarity = _similarity(text, texts_N[other], hashes_M, starts_U, stops_U, similarity_min)
-            compared_N[document] += 1
-            if similarity >= thresholds_KK[kind, kinds_N[other]]:
-                survivors_N[document], similarities_N[document], removed_U[text] = other, similarity, document
-                break
-            if similarity >= similarity_min and similarity > near_similarities_N[document]:
-                nearest_N[document], near_similarities_N[document] = other, similarity
-        if survivors_N[document] < 0:
-            stays_U[text] = document
-            mine_B = buckets_E[offsets_U1[text] : offsets_U1[text + 1]]
-            skipped_N[document] = _offer(document, mine_B, room_K, filled_K, firsts_K, slots)
+    """Fills the last six arrays for the ranks of one block."""
+    for document in range(start, start + len(offsets_B1) - 1):
+        survivors_R[document], nearest_R[document] = STAYS, STAYS
+        leader, text, kind = leaders_R[document], texts_R[document], kinds_R[document]
+        if leader != document:
+            _follow(document, leader, texts_R, survivors_R, nearest_R, similarities_R, near_similarities_R)
+            compared_R[document] = 1
+            continue
+        mine_B = buckets_E[offsets_B1[document - start] : offsets_B1[document - start + 1]]
+        if document >= fixed:
+            for other in np.sort(_gather(document, mine_B, filled_K, firsts_K1, slots, seen_R)):
+                near, threshold = near_similarities_R[document], thresholds_KK[kind, kinds_R[other]]
+                least = min(threshold, max(near, similarity_min))
+                similarity = _similarity(document, other, order_R, texts_R, hashes_M, starts_N, sizes_N, least)
+                compared_R[document] += 1
+                if similarity >= threshold:
+                    survivors_R[document], similarities_R[document] = other, similarity
+                    break
+                if similarity >= similarity_min and similarity > near:
+                    nearest_R[document], near_similarities_R[document] = other, similarity
+        if survivors_R[document] < 0:
+            skipped_R[document] = _offer(document, mine_B, filled_K, firsts_K1, slots)
+        elif texts_R[survivors_R[document]] == text:
+            nearest_R[document], near_similarities_R[document] = STAYS, 0.0
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _follow(
+    document: int,
+    leader: int,
+    texts_R: np.ndarray,
+    survivors_R: np.ndarray,
+    nearest_R: np.ndarray,
+    similarities_R: np.ndarray,
+    near_similarities_R: np.ndarray,
+) -> None:
+    """What became of the leader, better ranked, of equal text and kind, becomes of the document."""
+    if survivors_R[leader] < 0:
+        survivors_R[document], similarities_R[document] = leader, 1.0
+        return
+    survivors_R[document], similarities_R[document] = survivors_R[leader], similarities_R[leader]
+    if texts_R[survivors_R[leader]] != texts_R[leader]:
+        nearest_R[document], near_similarities_R[document] = nearest_R[leader], near_similarities_R[leader]
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _similarity(
+    document: int,
+    other: int,
+    order_R: np.ndarray,
+    texts_R: np.ndarray,
+    hashes_M: np.ndarray,
+    starts_N: np.ndarray,
+    sizes_N: np.ndarray,
+    least: float,
+) -> float:
+    """Of two ranks; 1 of equal texts, and what `jaccard` gives of others."""
+    if texts_R[document] == texts_R[other]:
+        return 1.0
+    left, right = order_R[document], order_R[other]
+    left_set = hashes_M[starts_N[left] : starts_N[left] + sizes_N[left]]
+    right_set = hashes_M[starts_N[right] : starts_N[right] + sizes_N[right]]
+    similarity: float = jaccard(left_set, right_set, least)
+    return similarity
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _gather(
     document: int,
-    twin: int,
     buckets_B: np.ndarray,
     filled_K: np.ndarray,
-    firsts_K: np.ndarray,
+    firsts_K1: np.ndarray,
     slots: np.ndarray,
-    seen_N: np.ndarray,
-    candidates_N: np.ndarray,
-) -> int:
-    """Write the survivors that share a bucket or the text, each once, to candidates_N; returns how many."""
-    found = 0
-    if twin >= 0:
-        seen_N[twin], candidates_N[0], found = document, twin, 1
+    seen_R: np.ndarray,
+) -> np.ndarray:
+    """int32: the survivors that share a bucket, each once; seen_R marks them with document + 1."""
+    most, found = 0, 0
     for bucket in buckets_B:
-        for slot in range(firsts_K[bucket], firsts_K[bucket] + filled_K[bucket]):
+        most += filled_K[bucket]
+    candidates = np.empty(most, np.int32)
+    for bucket in buckets_B:
+        for slot in range(firsts_K1[bucket], firsts_K1[bucket] + filled_K[bucket]):
             other = slots[slot]
-            if seen_N[other] != document:
-                seen_N[other], candidates_N[found] = document, other
+            if seen_R[other] != document + 1:
+                seen_R[other], candidates[found] = document + 1, other
                 found += 1
-    return found
+    return candidates[:found]
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _offer(
-    document: int,
-    buckets_B: np.ndarray,
-    room_K: np.ndarray,
-    filled_K: np.ndarray,
-    firsts_K: np.ndarray,
-    slots: np.ndarray,
-) -> int:
+def _offer(document: int, buckets_B: np.ndarray, filled_K: np.ndarray, firsts_K1: np.ndarray, slots: np.ndarray) -> int:
     """Put a document that stays into its buckets; returns the buckets that were full."""
     skipped = 0
     for bucket in buckets_B:
-        if filled_K[bucket] == room_K[bucket]:
+        place = firsts_K1[bucket] + filled_K[bucket]
+        if place == firsts_K1[bucket + 1]:
             skipped += 1
         else:
-            slots[firsts_K[bucket] + filled_K[bucket]] = document
+            slots[place] = document
             filled_K[bucket] += 1
     return skipped
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _similarity(
-    text: int, other: int, hashes_M: np.ndarray, starts_U: np.ndarray, stops_U: np.ndarray, least: float
-) -> float:
-    """Jaccard of two texts, 1 of equal ones; 0 where their sizes alone keep it below `least`."""
-    if text == other:
-        return 1.0
-    left = hashes_M[starts_U[text] : stops_U[text]]
-    right = hashes_M[starts_U[other] : stops_U[other]]
-    if min(len(left), len(right)) < least * max(len(left), len(right)):
-        return 0.0
-    similarity: float = jaccard(left, right)
-    return similarity
-
-
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def jaccard(left: np.ndarray, right: np.ndarray) -> float:
-    """Similarity in 0 to 1 of two ascending uint64 arrays without repeats; 0 where both are empty.
+def jaccard(left: np.ndarray, right: np.ndarray, least: float = 0.0) -> float:
+    """Similarity in 0 to 1 of two ascending uint64 arrays without repeats, exact where it is `least` or more, else 0
+    or exact; 0 where both are empty.
 
     Two texts without shingles share nothing that could be compared: whether they are equal is for the exact rule. It
     stands in this file, as numba's cache on disk does not see edits of another's. 1.5 ns a member on one core.
     """
+    sizes = len(left) + len(right)
+    if min(len(left), len(right)) < least * max(len(left), len(right)) or not sizes:
+        return 0.0
+    spare = np.int64(sizes - 2 * (least / (1 + least) * sizes) + 1e-6 * sizes) + 1  # members that may have no partner
     i, j, common = 0, 0, 0
     while i < len(left) and j < len(right):
-        common += left[i] == right[j]
-        behind = left[i] <= right[j]
-        ahead = right[j] <= left[i]
-        i += behind
-        j += ahead
-    either = len(left) + len(right) - common
-    return common / either if either else 0.0
+        if i + j - 2 * common > spare:
+            return 0.0
+        for _ in range(min(16, len(left) - i, len(right) - j)):
+            common += left[i] == right[j]
+            behind = left[i] <= right[j]
+            ahead = right[j] <= left[i]
+            i += behind
+            j += ahead
+    return common / (sizes - common)

@@ -1,29 +1,34 @@
 """Paragraphs and lines that kept documents have in common, or twice.
 
 In: dedup/spans of all parts and the kept documents in rank order. Out: for each part the spans, paragraphs and lines,
-that stand already in a better ranked document (*duplicate*) or earlier in the same one (*repeated*). It cuts nothing.
+that stand already in a better ranked document (*duplicate*) or earlier in the same one (*repeated*). It cuts nothing,
+and knows nothing of the spans of earlier releases.
 
 Of equal spans the first one stays: that of the best ranked document, its first there. So the result is a function of
 the set of documents.
 
-Memory: spans are matched by partition of their hashes, at most about SPANS_AT_ONCE of them at a time, 40 bytes each;
-besides, 9 bytes for each span found.
+Memory: spans are spilled by partition of their hashes, at most about SPANS_AT_ONCE in one, and what is found by part.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from tasks.dedup.documents import Documents
+from tasks.dedup.greedy import STAYS
+from tasks.dedup.scratch import Scratch, read_partition
 from tasks.step import Counts, Reads
 
-SPANS_AT_ONCE = 1 << 22
+SPANS_AT_ONCE = 1 << 20
 REASONS = ("duplicate_paragraph", "duplicate_line", "repeated_paragraph", "repeated_line")
 """Two levels of two kinds; a span's reason is REASONS[2 * repeated + level]."""
+SPAN = np.dtype([("hash", "<u8"), ("start", "<i8"), ("rank", "<i4"), ("at", "<i4"), ("row", "<i8"), ("level", "i1")])
+FOUND = np.dtype([("row", "<i8"), ("reason", "i1")])
 
 
 class Found(NamedTuple):
@@ -35,16 +40,30 @@ class Found(NamedTuple):
     """int8: numbers of REASONS."""
 
 
-def find_duplicates(reads: Reads, units: list[str], documents: Documents, keeps_N: np.ndarray) -> list[Found]:
-    """Part by part. keeps_N: bool, which documents are kept."""
-    ranks = [_ranks(documents, keeps_N, number) for number in range(len(units))]
-    total = sum(reads.table("dedup/spans", ["row"], unit=unit).num_rows for unit in units)
+def find_duplicates(
+    reads: Reads, documents: Documents, survivors_R: np.ndarray, scratch: Scratch
+) -> Callable[[int], Found]:
+    """What was found, place by place of `documents`."""
+    own = [at for at, place in enumerate(documents.places) if not place.release]
+    total = sum(reads.table("dedup/spans", ["row"], unit=documents.places[at].unit).num_rows for at in own)
     partitions = 1 + total // SPANS_AT_ONCE
-    found: list[list[Found]] = [[] for _ in units]
+    spans = scratch.spill("spans", SPAN, partitions)
+    for at in own:
+        table = reads.table("dedup/spans", ["row", "level", "start", "hash"], unit=documents.places[at].unit)
+        records = _of_kept(table, documents, survivors_R, at)
+        spans.add((records["hash"] % np.uint64(partitions)).astype(np.int64), records)
+        scratch.relax()
+    spans.close()
+    found = scratch.spill("found", FOUND, len(documents.places))
     for partition in range(partitions):
-        for number, one in enumerate(_of_partition(reads, units, ranks, partition, partitions)):
-            found[number].append(one)
-    return [_joined(parts) for parts in found]
+        found.add(*_twice(read_partition(spans.path, SPAN, partition)))
+    path = found.close()
+    return lambda at: _of_part(path, at)
+
+
+def _of_part(path: Path, at: int) -> Found:
+    records = np.sort(read_partition(path, FOUND, at), order="row")
+    return Found(records["row"], records["reason"])
 
 
 def counts_of(spans: pa.Table, found: Found) -> Counts:
@@ -57,43 +76,26 @@ def counts_of(spans: pa.Table, found: Found) -> Counts:
     return counts
 
 
-def _ranks(documents: Documents, keeps_N: np.ndarray, number: int) -> np.ndarray:
-    """int64 by row of the part: the document's rank, -1 where none is kept."""
-    mine = np.flatnonzero((documents.parts_N == number) & keeps_N)
-    ranks = np.full(int(documents.rows_N[mine].max(initial=-1)) + 1, -1, np.int64)
-    ranks[documents.rows_N[mine]] = mine
-    return ranks
+def _of_kept(spans: pa.Table, documents: Documents, survivors_R: np.ndarray, at: int) -> np.ndarray:
+    """SPAN records of the part's kept documents; `row` is the span's row in the part's table."""
+    ranks, rows = documents.ranks_N[documents.numbers(at)], documents.rows_N[documents.numbers(at)]
+    keeps = survivors_R[ranks] == STAYS
+    of_row = np.full(int(rows.max(initial=-1)) + 2, -1, np.int64)
+    of_row[rows[keeps]] = ranks[keeps]
+    of_span = of_row[np.minimum(spans.column("row").to_numpy(), len(of_row) - 1)]
+    chosen = np.flatnonzero(of_span >= 0)
+    records = np.empty(len(chosen), SPAN)
+    records["rank"], records["row"], records["at"] = of_span[chosen], chosen, at
+    for name in ("hash", "start", "level"):
+        records[name] = spans.column(name).to_numpy()[chosen]
+    return records
 
 
-def _of_partition(
-    reads: Reads, units: list[str], ranks: list[np.ndarray], partition: int, partitions: int
-) -> list[Found]:
-    columns = [
-        _chosen(reads.table("dedup/spans", unit=unit), ranks[number], partition, partitions)
-        for number, unit in enumerate(units)
-    ]
-    bounds = np.cumsum([0, *(len(places) for places, *_ in columns)])
-    places, ranks_S, levels, starts, hashes = (np.concatenate(column) for column in zip(*columns, strict=True))
-    order = np.lexsort((starts, ranks_S, levels, hashes))
-    same = (hashes[order][1:] == hashes[order][:-1]) & (levels[order][1:] == levels[order][:-1])
-    repeated = same & (ranks_S[order][1:] == ranks_S[order][:-1])
-    reasons = np.full(len(order), -1, np.int8)
-    reasons[order[1:][same]] = (2 * repeated + levels[order][1:])[same]
-    pieces = [(places[a:b], reasons[a:b]) for a, b in pairwise(bounds.tolist())]
-    return [Found(place[reason >= 0], reason[reason >= 0]) for place, reason in pieces]
-
-
-def _chosen(spans: pa.Table, ranks: np.ndarray, partition: int, partitions: int) -> tuple[np.ndarray, ...]:
-    """(place, rank, level, start, hash) of the spans of kept documents in the partition."""
-    rows, hashes = spans.column("row").to_numpy(), spans.column("hash").to_numpy()
-    inside = rows < len(ranks)
-    inside[inside] = ranks[rows[inside]] >= 0
-    places = np.flatnonzero(inside & (hashes % np.uint64(partitions) == partition))
-    levels = spans.column("level").to_numpy()[places].astype(np.int64)
-    return places, ranks[rows[places]], levels, spans.column("start").to_numpy()[places], hashes[places]
-
-
-def _joined(parts: list[Found]) -> Found:
-    places = np.concatenate([one.places for one in parts])
-    order = np.argsort(places, kind="stable")
-    return Found(places[order], np.concatenate([one.reasons for one in parts])[order])
+def _twice(spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(part, FOUND) of the spans that are not the first of their text."""
+    spans = spans[np.lexsort((spans["start"], spans["rank"], spans["level"], spans["hash"]))]
+    same = (spans["hash"][1:] == spans["hash"][:-1]) & (spans["level"][1:] == spans["level"][:-1])
+    repeated = same & (spans["rank"][1:] == spans["rank"][:-1])
+    records = np.empty(int(same.sum()), FOUND)
+    records["row"], records["reason"] = spans["row"][1:][same], (2 * repeated + spans["level"][1:])[same]
+    return spans["at"][1:][same], records

@@ -26,22 +26,27 @@ def band_keys(signatures_DP: np.ndarray, bands: int, rows: int) -> np.ndarray:
     return keys_DB
 
 
-def buckets_of_band(keys_D: np.ndarray, takes_part_D: np.ndarray, first: int) -> tuple[np.ndarray, ...]:
-    """(signatures int64 [E], buckets int64 [E], sizes int64 [K]): the signatures that share one band with another.
+def shared_keys(keys_D: np.ndarray, ranks_D: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(entries int64 [2, E], sizes int64 [K]): which of the ranks share their band's key with another.
 
-    keys_D: the band's keys. takes_part_D: bool; the others (empty sets, whose signatures are all equal) share nothing.
-    first: number of the first bucket; the numbers mean nothing beyond being equal or not. sizes: signatures in bucket
-    first + k. Needs 33 bytes a signature.
+    keys_D: uint64. ranks_D: whole numbers, each once. entries: rank and number of its bucket, buckets in the order of
+    their lowest ranks and the members of each ascending, so that what is near in rank is near in the file. sizes:
+    members of each bucket, 2 or more. Needs 40 bytes a key, 60 more for each that is shared.
     """
-    rows_D = np.flatnonzero(takes_part_D)
-    rows_D = rows_D[np.argsort(keys_D[rows_D], kind="stable")]
-    keys = keys_D[rows_D]
+    order = np.argsort(keys_D)
+    keys = keys_D[order]
     begins = np.ones(len(keys), np.bool_)
     begins[1:] = keys[1:] != keys[:-1]
     counts = np.diff(np.append(np.flatnonzero(begins), len(keys)))
-    shared = np.repeat(counts > 1, counts)
+    members = ranks_D[order[np.repeat(counts > 1, counts)]].astype(np.int64)
     sizes = counts[counts > 1]
-    return rows_D[shared], np.repeat(np.arange(first, first + len(sizes)), sizes), sizes
+    buckets = np.repeat(np.arange(len(sizes)), sizes)
+    members = members[np.lexsort((members, buckets))]
+    by_lowest = np.argsort(members[np.cumsum(sizes) - sizes])
+    numbers = np.empty(len(sizes), np.int64)
+    numbers[by_lowest] = np.arange(len(sizes))
+    placed = np.argsort(numbers[buckets], kind="stable")
+    return np.stack([members[placed], numbers[buckets][placed]]), sizes[by_lowest]
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
