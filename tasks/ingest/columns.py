@@ -119,6 +119,8 @@ def _listed(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     except UnicodeDecodeError:
         columns = [_as_binary(column) for column in batch.columns]
         return list(pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist())
+    except KeyError as error:
+        raise ValueError(f"a column of times names a time zone that is none: {error}") from error
 
 
 def _plain(value: Any) -> Any:

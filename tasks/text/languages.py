@@ -53,6 +53,13 @@ def _detect(text: str) -> tuple[str, float]:
     return str(results[0]["lang"]), round(float(results[0]["score"]), 2)
 
 
+def likely_languages(text: str, most: int = 3) -> list[tuple[str, float]]:
+    """The likeliest languages of one text and the model's probabilities, the likeliest first."""
+    text = text.replace("\n", " ").replace("</s>", " ")
+    results = _detector().detect(_FULL_WIDTH_STOPS.sub(r"\g<0> ", text), model="lite", k=most)
+    return [(str(one["lang"]), float(one["score"])) for one in results]
+
+
 @cache
 def _detector() -> LangDetector:
     """The library costs 0.15 s to import; its own limit of 80 characters is lifted, ours holds."""
