@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tasks.text.encodings import Undecodable, decode
+from tasks.text.guessing import NO_TEXT
 
 _WESTERN = "cp1252 iso8859-15 mac-roman cp850"
 _CENTRAL = "cp1250 iso8859-2 cp852 mac-latin2"
@@ -59,6 +60,8 @@ def legacy_samples(folder: Path, size: int, most: int = MOST) -> Iterator[Sample
 
 
 def _encoded(name: str, encoding: str, text: str) -> Sample | None:
+    if NO_TEXT.search(text):  # some of the texts hold controls of C1, which are no text in any encoding
+        return None
     for typed in (text, text.translate(TYPED)):
         try:
             return Sample(name, encoding, typed, typed.encode(encoding))
@@ -73,3 +76,15 @@ def outcome(sample: Sample) -> str:
         return "right" if decode(sample.raw).text == sample.text else "wrong"
     except Undecodable:
         return "refused"
+
+
+_KNOWN = """
+afr:af als:sq amh:am azj_cyrl:az azj_latn:az bcl:bcl bel:be bod:bo bul:bg cat:ca ceb:ceb ces:cs cmn_hant:zh
+cos:co deu_1901:de ell_monotonic:el ell_polytonic:el eml:eml epo:eo fra:fr gla:gd gle:ga glg:gl hat_kreyol:ht
+hat_popular:ht hun:hu hye:hy ilo:ilo ina:ia isl:is ita:it jav:jv kan:kn kat:ka kaz:kk khm:km kir:ky kor:ko
+lao:lo lat:la lat_1:la lit:lt mai:mai mar:mr nep:ne nob:no pan:pa pol:pl por_BR:pt por_PT:pt quy:qu roh:rm
+ron:ro ron_1993:ro sah:sah sco:sco slv:sl spa:es src:sc srp_cyrl:sr sun:su swe:sv swh:sw tam:ta tgk:tg tha:th
+tur:tr tyv:tyv uig_arab:ug ukr:uk vec:vec war:war yor:yo
+"""
+KNOWN = dict(pair.split(":") for pair in _KNOWN.split())
+"""File -> the model's code, of the languages that lid.176 knows."""

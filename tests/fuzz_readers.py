@@ -128,11 +128,9 @@ def child(target, engine, seconds, seed, folder):
 
             import tasks.ingest.fields  # noqa: F401
     from fuzz_changes import changed
-    from fuzz_targets import WORDS, read, seeds
+    from fuzz_targets import WORDS, seeds
 
     trial, first, words = Trial(target, folder), seeds(target), WORDS[target]
-    for data in first[:3]:
-        read_quietly(read, target, data)
     if engine == "atheris":
         led(trial, first, words, seconds, seed)
         return
@@ -142,13 +140,6 @@ def child(target, engine, seconds, seed, folder):
     while time.monotonic() < until:
         trial.one(changed(chance.choice(first), first, words, chance))
     trial.write()
-
-
-def read_quietly(read, target, data):
-    try:
-        read(target, data)
-    except Exception:
-        return
 
 
 def led(trial, first, words, seconds, seed):

@@ -82,7 +82,7 @@ def test_euc_tw_as_another_converter_reads_it():
 
 def test_texts_of_many_languages_by_their_length():
     """Limits beside what `python -m benchmarks reading` measured over all samples: docs/reading.md."""
-    for size, right_min, wrong_max in ((60, 0.75, 0.015), (300, 0.93, 0.005), (3000, 0.95, 0.0)):
+    for size, right_min, wrong_max in ((60, 0.75, 0.02), (300, 0.95, 0.01), (3000, 0.93, 0.0)):
         outcomes = Counter(outcome(sample) for sample in legacy_samples(shared("corpora/web/langid/udhr2"), size, 3))
         total = outcomes.total()
         assert total > 100 and outcomes["right"] >= right_min * total and outcomes["wrong"] <= wrong_max * total, (

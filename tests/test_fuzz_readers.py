@@ -11,9 +11,13 @@ from pathlib import Path
 
 import fuzz_readers
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from fuzz_targets import TARGETS, read, seeds
 from test_formats import LINES, packed, pdf, table_bytes
+
+from tasks.errors import SourceError
+from tasks.ingest.containers import opened
 
 LONG = float(os.environ.get("GRISTMILL_FUZZ", "600"))
 SMOKE = 2.0
@@ -96,3 +100,31 @@ def test_a_time_zone_that_is_none_is_damage():
 def test_a_pdf_under_a_lock_that_pypdf_does_not_know_is_a_reject():
     locked = pdf("A text.").replace(b"/Root 1 0 R", b"/Root 1 0 R /Encrypt << /Filter /Other /V 1 /R 2 >>")
     assert read("pdf", locked) == "reject pdf"
+
+
+@pytest.mark.parametrize("size", [2**31 - 1, 2**37, 1 << 30])
+def test_a_page_that_claims_gigabytes_takes_no_memory(size):
+    """Arrow took the memory that a page's header asks for before it read the page: 2 GiB for a file of 300 bytes."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"text": ["one", "two"] * 20}), sink, use_dictionary=False, compression="none")
+    raw = sink.getvalue().to_pybytes()
+    at = pq.ParquetFile(pa.BufferReader(raw)).metadata.row_group(0).column(0).data_page_offset
+    begin = at + 3  # a field of kind i32 with its type, then one with the unpacked size, then one with the packed size
+    while raw[begin] & 128:
+        begin += 1
+    assert raw[at] == raw[at + 2] == raw[begin + 1] == 0x15
+    stop = begin + 2
+    while raw[stop] & 128:
+        stop += 1
+    spoilt = raw[: begin + 2] + varint(2 * size) + raw[stop + 1 :]
+    with pytest.raises(SourceError, match=r"a page at byte 4 says that it takes \d+ bytes, \d+ are left"):
+        list(opened(pa.BufferReader(spoilt), "parquet", "a file").stream)
+    assert read("parquet", raw) == "documents"
+
+
+def varint(value):
+    held = []
+    while value > 127:
+        held.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*held, value])

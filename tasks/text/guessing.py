@@ -23,26 +23,16 @@ from tasks.text.writing import writing
 SAMPLE, AROUND = 1500, 30
 HOME_MIN, SURE_MIN, OWN_SURE_MIN = 0.96, 0.05, 0.3
 ORDINARY_MIN, ODDS = 0.9, 4.0
-LETTERS_MIN, LOST_MAX = 8, 0.005
+LETTERS_MIN, LOST_MAX, MANY = 8, 0.005, 100
+"""MANY: so many ordinary characters of two bytes are no alphabet's: what else the bytes may be need not be asked."""
 _LETTER = re.compile(rb"[A-Za-z\x80-\xff]")
 _LOST = re.compile(rb"[a-z\x80-\xff]\?[a-z\x80-\xff]")
 _BEYOND_ASCII = re.compile(rb"[\x80-\xff]")
 ALPHABETIC = (
     *("cp1252", "cp1251", "cp1250", "koi8-r", "iso8859-2", "iso8859-15", "cp1254", "cp1253", "iso8859-7", "cp1255"),
-    *(
-        "iso8859-8",
-        "cp1256",
-        "iso8859-6",
-        "cp874",
-        "cp1257",
-        "iso8859-13",
-        "iso8859-5",
-        "cp866",
-        "koi8-u",
-        "mac-cyrillic",
-    ),
-    *("cp1258", "kz1048", "iso8859-4", "iso8859-3", "iso8859-14"),
+    *("iso8859-8", "cp1256", "iso8859-6", "cp874", "iso8859-5", "cp866", "koi8-u", "mac-cyrillic"),
 )
+LESS = ("cp1257", "iso8859-13", "cp1258", "kz1048", "iso8859-4", "iso8859-3", "iso8859-14")
 SELDOM = (
     "iso8859-16", "mac-roman", "mac-latin2", "cp850", "cp852", "cp437", "cp1125", "mac-greek", "mac-turkish", "cp737",
     "cp857",
@@ -66,6 +56,7 @@ class _Seen(NamedTuple):
     text: str
     score: float
     ordinary: bool
+    many: bool = False
 
 
 def guess(raw: bytes) -> Guess:
@@ -74,7 +65,9 @@ def guess(raw: bytes) -> Guess:
         return Guess(None, f"{lost} question marks stand within its words, where letters were lost")
     if len(_LETTER.findall(raw[:SAMPLE])) < LETTERS_MIN:
         return Guess(None, f"it has fewer than {LETTERS_MIN} letters")
-    found = sorted([*_asian(_head(raw)), *_western(telling(raw))], key=lambda seen: -seen.score)
+    asian = _asian(_head(raw))
+    western = [] if any(seen.many for seen in asian) else _western(telling(raw))
+    found = sorted([*asian, *western], key=lambda seen: -seen.score)
     if not found or not found[0].ordinary:
         return Guess(None, "no encoding makes ordinary writing of it")
     best, *others = found
@@ -116,16 +109,16 @@ def _asian(sample: bytes) -> list[_Seen]:
         if (text := tried(sample, codec)) is not None:
             share, likelihood = ordinary(text, codec)
             if share >= ORDINARY_MIN:
-                found.setdefault(text, _Seen(codec, text, likelihood, True))
+                found.setdefault(text, _Seen(codec, text, likelihood, True, len(text) - len(sample) < -MANY))
     return list(found.values())
 
 
 def _western(sample: bytes) -> list[_Seen]:
     found: dict[str, _Seen] = {}
-    for codec in (*ALPHABETIC, *SELDOM):
+    for codec in (*ALPHABETIC, *LESS, *SELDOM):
         if (text := tried(sample, codec)) is not None and text not in found:
             seen = writing(text)
-            score = seen.likelihood - (ODDS if codec in SELDOM else 0)
+            score = seen.likelihood - ODDS * (codec in SELDOM) - ODDS / 2 * (codec in LESS)
             sure_min = OWN_SURE_MIN if seen.own_script else SURE_MIN
             found[text] = _Seen(codec, text, score, seen.home >= HOME_MIN and seen.sure >= sure_min)
     return list(found.values())

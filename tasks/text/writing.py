@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
+from functools import cache
 from math import exp, log
 from typing import NamedTuple
 
@@ -49,10 +51,16 @@ _ALIKE = frozenset("ABCEHIKMNOPTXYaceiopxyuv")
 """Letters of ASCII that people set among Cyrillic and Greek ones, since they look alike."""
 _TAG = re.compile(r"<[^<>]{0,2000}>|&#?\w{1,10};")
 _DIGIT_WITHIN = re.compile(r"[^\W\d_]{2}\d(?=[^\W\d_]{2})")
-_WORD = re.compile(r"[^\W\d_]{2,}")
+_BEYOND = re.compile(r"[^\x00-\x7f]")
+_WORD = re.compile(r"\b(?=[^\W\d_]{2})[^\W\d_]*[^\x00-\x7f\W\d_][^\W\d_]*")
+"""A word of two letters at least with one beyond ASCII."""
+STRANGE_MAX = 0.5
+"""More signs than this among what is beyond ASCII, and it is no writing at all."""
 DECAY = 9.0
 """The nth letter of an alphabet by frequency is exp(n / DECAY) times rarer than the first, about as in Russian."""
-LOST, SYMBOL, CAPITAL = log(1e-5), log(2e-3), log(0.1)
+LOST, SYMBOL, QUOTE, CAPITAL = log(1e-5), log(2e-3), log(0.02), log(0.1)
+LANGUAGE_BY = 600
+"""Characters by which the language is told."""
 
 
 class Writing(NamedTuple):
@@ -77,6 +85,7 @@ def _alphabets() -> dict[str, dict[str, float]]:
     return found
 
 
+NONE = Writing(0.0, 0.0, -1e9, None)
 ALPHABETS = _alphabets()
 OWN = frozenset(row.split(" ")[0] for line in _OWN_SCRIPT.split("\n") for row in line.split("|") if row)
 
@@ -84,17 +93,22 @@ OWN = frozenset(row.split(" ")[0] for line in _OWN_SCRIPT.split("\n") for row in
 def writing(text: str) -> Writing:
     """How ordinary `text` is, in the language that fits it best."""
     text = _TAG.sub(" ", text)
-    beyond = [letter for letter in text if letter > "\x7f"]
-    symbols, odd = _symbols(text)
-    misplaced = _misplaced(text)
-    best = Writing(0.0, 0.0, -1e9, None)
-    for language, sure in likely_languages(text):
+    beyond = Counter(_BEYOND.findall(text))
+    letters = {letter: count for letter, count in beyond.items() if _is_letter(letter)}
+    total = beyond.total()
+    if sum(count for letter, count in beyond.items() if letter not in letters) > STRANGE_MAX * total:
+        return NONE
+    marks, odd = _symbols(text)
+    odd += _misplaced(text)
+    marks += CAPITAL * _capitals(text)
+    best = NONE
+    for language, sure in likely_languages(text[:LANGUAGE_BY]):
         if (alphabet := ALPHABETS.get(language)) is None or sure <= 0:
             continue
-        letters = [_share(letter, alphabet) for letter in beyond if _is_letter(letter)]
-        lost = odd + misplaced + sum(1 for share in letters if share == LOST)
-        likelihood = sum(letters) + symbols * SYMBOL + (odd + misplaced) * LOST + log(sure)
-        home = max(0.0, 1 - lost / max(1, len(beyond)))
+        shares = [(_share(letter, alphabet), count) for letter, count in letters.items()]
+        lost = odd + sum(count for share, count in shares if share == LOST)
+        likelihood = sum(share * count for share, count in shares) + marks + odd * LOST + log(sure)
+        home = max(0.0, 1 - lost / max(1, total))
         best = max(best, Writing(home, sure, likelihood, language, language in OWN), key=lambda one: one.likelihood)
     return best
 
@@ -103,9 +117,10 @@ def _share(letter: str, alphabet: dict[str, float]) -> float:
     if letter in alphabet:
         return alphabet[letter]
     small = letter.lower()[0]
-    return CAPITAL + alphabet.get(small, -1.0 if small < "\x7f" else LOST) if small != letter else LOST
+    return alphabet.get(small, -1.0 if small < "\x7f" else LOST) if small != letter else LOST
 
 
+@cache
 def _is_letter(letter: str) -> bool:
     return (letter.isalpha() and letter not in "ªº") or unicodedata.category(letter) == "Mn"
 
@@ -113,23 +128,28 @@ def _is_letter(letter: str) -> bool:
 def _misplaced(text: str) -> int:
     """Signs that stand in a word as no writer sets them: capitals after small letters, two scripts, digits."""
     count = 0
-    for word in _WORD.findall(text):
-        if word.isascii():
-            continue
+    for word, times in Counter(_WORD.findall(text)).items():
         rest = word[1:]
-        if not word.isupper() and rest != rest.lower():
-            count += sum(map(str.isupper, rest))
+        if rest != rest.lower() and not word.isupper():
+            count += times * sum(map(str.isupper, rest))
         others = sum(1 for letter in word if letter >= "\u0370" and not "\u1e00" <= letter < "\u1f00")
         if 0 < others < sum(1 for letter in word if letter not in _ALIKE):
-            count += sum(1 for letter in word if letter > "\x7f")
+            count += times * sum(1 for letter in word if letter > "\x7f")
     return count + sum(1 for found in _DIGIT_WITHIN.findall(text) if not found.isascii())
 
 
-def _symbols(text: str) -> tuple[int, int]:
-    """Symbols that texts hold; and those that they do not, or that stand between letters."""
-    usual = odd = 0
-    for at, letter in enumerate(text):
-        if letter <= "\x7f" or _is_letter(letter):
+def _capitals(text: str) -> int:
+    """Words that begin with a capital beyond ASCII, or are all in capitals: the first of each run."""
+    places = (found.start() for found in _BEYOND.finditer(text) if found[0].isupper())
+    return sum(1 for at in places if not text[at - 1 : at].isupper())
+
+
+def _symbols(text: str) -> tuple[float, int]:
+    """How likely the symbols are that texts hold; how many they do not hold, or stand between letters."""
+    usual, odd = 0.0, 0
+    for found in _BEYOND.finditer(text):
+        letter, at = found[0], found.start()
+        if _is_letter(letter):
             continue
         around = text[at - 1 : at].isalpha() + text[at + 1 : at + 2].isalpha()
         if letter in _QUOTES:
@@ -139,5 +159,5 @@ def _symbols(text: str) -> tuple[int, int]:
         else:
             strange = letter not in _SYMBOLS or around == 2 or (around == 1 and letter not in "ªº°™®²³©§")
         odd += strange
-        usual += not strange
+        usual += 0.0 if strange else QUOTE if letter in _QUOTES else SYMBOL
     return usual, odd
