@@ -4,6 +4,7 @@ Only documents, rejects, and damage by name may come of them. `make test-long` s
 seconds that GRISTMILL_FUZZ names; docs/logs/fuzz.log holds such a run.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from test_formats import LINES, packed, pdf, table_bytes
 
 from tasks.errors import SourceError
 from tasks.ingest.containers import opened
+from tasks.ingest.fields import Reject, read_fields
+from tasks.ingest.page_sizes import check_pages
 
 LONG = float(os.environ.get("GRISTMILL_FUZZ", "600"))
 SMOKE = 2.0
@@ -120,6 +123,24 @@ def test_a_page_that_claims_gigabytes_takes_no_memory(size):
     with pytest.raises(SourceError, match=r"a page at byte 4 says that it takes \d+ bytes, \d+ are left"):
         list(opened(pa.BufferReader(spoilt), "parquet", "a file").stream)
     assert read("parquet", raw) == "documents"
+
+
+def test_a_reject_says_no_more_than_a_sentence():
+    """A part's type of a mebibyte was told in full."""
+    part = json.dumps({"type": "t" * 100_000, "text": "x"})
+    with pytest.raises(Reject) as refused:
+        read_fields(b'{"messages": [{"role": "user", "content": [' + part.encode() + b"]}]}", "jsonl", "chat")
+    assert refused.value.reason == "type" and len(refused.value.detail) == 500
+
+
+@pytest.mark.parametrize(
+    "footer", [b"", b"\x19" * 5000, b"\x49\xfc\xff\xff\xff\x0f", b"\x49\x1c" * 400, b"\x15" + b"\xff" * 40, b"\x0f\x00"]
+)
+def test_a_footer_that_is_none_is_left_to_arrow(footer):
+    """Of its chunks' metadata Arrow's Python ends the process; the look at pages must not ask it, and must not fail."""
+    raw = b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+    check_pages(pa.BufferReader(raw))
+    assert read("parquet", raw) == "damaged"
 
 
 def varint(value):

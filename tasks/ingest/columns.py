@@ -34,8 +34,9 @@ def parquet_lines(file: pa.NativeFile) -> Iterator[bytes]:
     once: a group of 328 MB in rows of 8 KiB took 115 MB, as did 50,000 groups of a row. Checksums of pages are
     verified.
     """
+    check_pages(file)
+    file.seek(0)
     with pq.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER, page_checksum_verification=True) as parquet:
-        check_pages(file, parquet.metadata)
         groups = (parquet.metadata.row_group(group).total_byte_size for group in range(parquet.num_row_groups))
         weight = sum(groups) // max(1, parquet.metadata.num_rows)
         rows = max(1, min(4096, BATCH_BYTES // max(1, weight)))
