@@ -1,26 +1,36 @@
 """Encodings: real files and their truth; nothing is replaced, what is unsure is refused."""
 
+import codecs
 import csv
+import hashlib
 import json
+from collections import Counter
 
 import pytest
 from corpora import SHARED, shared
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.reading_corpus import legacy_samples, outcome
 from tasks.ingest.fields import Reject, read_fields
 from tasks.text.encodings import Decoded, Undecodable, codec_of, declared_in, decode, mended
 
-WRONG = {"Hungarian_Magyar-Latin1"}
-"""Typed with õ and û for ő and ű: its truth is what the bytes are in cp1252, cp1250 gives the Hungarian letters."""
+DAMAGED = {
+    "tutor.zh.big5",  # the truth says: not clean Big5
+    "Hungarian_Magyar-Unicode", "Japanese_Nihongo-JIS",  # cut off within a character
+    "Abkhaz-Cyrillic+Abkh",  # typed in a font of its own: 6 and 0 stand for letters
+    "Vietnamese-TCVN", "Vietnamese-VIQR", "Vietnamese-VPS",  # letters were lost: "th? gi?i v? nhân quy?n"
+}  # fmt: skip
+"""What the truth itself says has no codec or does not decode: to refuse it is right."""
 
 REFUSED = {
-    "tutor.zh.big5",  # not clean Big5
-    "Abkhaz-Cyrillic+Abkh", "Vietnamese-TCVN", "Vietnamese-VIQR", "Vietnamese-VPS", "_ude_euc-tw1.txt",  # no codec
-    "Hungarian_Magyar-Unicode", "Japanese_Nihongo-JIS",  # cut off within a character
-    "_mozilla_bug431054_text.html", "_mozilla_bug171813_text.html",  # a few words of EUC-JP and GB2312, undeclared
-    "_mozilla_bug638318_text.html",  # ASCII with the escapes of ISO-2022 that are none
-}  # fmt: skip
+    "Hungarian_Magyar-Latin1",  # typed with ô and û for ő and ű: ordinary Hungarian in no encoding
+    "Latvian-Latin1",  # in cp1257, as the truth has it, VISPĀRČJĀ CILVČKA TIESĢBU for VISPĀRĒJĀ CILVĒKA TIESĪBU
+}
+"""What has a true encoding by the truth and is refused."""
+
+EUC_TW = "21dc7f119f3902dc"
+"""The first bytes of the SHA-256 of what the GNU C library's converter makes of the one file in EUC-TW."""
 
 FAMILIES = ("czech", "hungarian", "polish", "slovak", "russian", "greek", "turkish", "slovene", "hebrew")
 
@@ -53,7 +63,51 @@ def test_real_files_are_read_right_or_refused():
         right += found.text == wanted(raw, true)
         if found.text != wanted(raw, true):
             wrong.add(path.name)
-    assert wrong == WRONG and refused == REFUSED and right == 92
+    assert wrong == set() and refused == DAMAGED | REFUSED and right == 95
+
+
+def test_euc_tw_as_another_converter_reads_it():
+    raw = shared("corpora/web/encodings/chardet/EUC-TW/_ude_euc-tw1.txt").read_bytes()
+    found = decode(raw)
+    assert found.encoding == "euc-tw" and found.text.startswith("維基大典（Wikipedia）者，網路為礎；集天下知")
+    assert hashlib.sha256(found.text.encode()).hexdigest().startswith(EUC_TW)
+    decoder, text = codecs.getincrementaldecoder("euc-tw")(), ""
+    for at in range(len(raw)):
+        text += decoder.decode(raw[at : at + 1], at == len(raw) - 1)
+    assert text == found.text
+    for bad in (b"\xa1", b"\x8e\xa2\xa1", b"\x8e\xa9\xa1\xa1", b"\xff\xff"):
+        with pytest.raises(UnicodeDecodeError):
+            bad.decode("euc-tw")
+
+
+def test_texts_of_many_languages_by_their_length():
+    """Limits beside what `python -m benchmarks reading` measured over all samples: docs/reading.md."""
+    for size, right_min, wrong_max in ((60, 0.75, 0.02), (300, 0.95, 0.01), (3000, 0.93, 0.0)):
+        outcomes = Counter(outcome(sample) for sample in legacy_samples(shared("corpora/web/langid/udhr2"), size, 3))
+        total = outcomes.total()
+        assert total > 100 and outcomes["right"] >= right_min * total and outcomes["wrong"] <= wrong_max * total, (
+            outcomes
+        )
+
+
+def test_letters_that_were_lost_are_no_guess():
+    text = "Tất cả mọi người sinh ra đều được tự do và bình đẳng về nhân phẩm và quyền lợi. " * 5
+    lossy = text.encode("cp1252", "replace")
+    with pytest.raises(Undecodable, match="question marks stand within its words"):
+        decode(lossy)
+
+
+def test_two_encodings_that_fit_are_no_guess():
+    with pytest.raises(Undecodable, match="8 letters"):
+        decode("мама".encode("cp1251"))
+    with pytest.raises(Undecodable):
+        decode(bytes(range(0x80, 0x100)) * 4)
+
+
+def test_nul_in_a_text_of_ascii_is_no_utf_16():
+    text = "\0" * 400 + "a" + "\0" * 301 + "<title>not UTF-16</title>"
+    assert decode(text.encode()) == Decoded(text)
+    assert decode("A text in Latin letters.".encode("utf-16-le")).encoding == "utf-16-le"
 
 
 def test_what_was_done_is_recorded():

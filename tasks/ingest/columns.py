@@ -3,7 +3,8 @@
 In: an open file. Out: a batch of rows a block. Columns of text may be string, large_string, string_view, dictionary or
 binary. Where a string is no UTF-8, its bytes go into the line as they are, so that the record is rejected for its
 encoding like any other; where a binary value is none (an image), {"bytes": n, "sha256": hex} stands for it. NaN and
-infinities become null, times ISO 8601, decimals and intervals text, a map the object of its keys.
+infinities become null, times ISO 8601 (the file's numbers, where one of a batch lies outside of the years 1 to 9999),
+decimals and intervals text, a map the object of its keys.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from tasks.ingest.page_sizes import check_pages
 
 BATCH_BYTES = 8 << 20
 BUFFER = 1 << 20
@@ -36,7 +39,10 @@ def parquet_lines(file: pa.NativeFile) -> Iterator[bytes]:
 
 
 def parquet_batches(file: pa.NativeFile, chosen: range | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of the row groups `chosen`, of all where it is None."""
+    """The rows of the row groups `chosen`, whose pages a scan has looked at, or of all where it is None."""
+    if chosen is None:
+        check_pages(file)
+        file.seek(0)
     with pq.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER, page_checksum_verification=True) as parquet:
         groups = (parquet.metadata.row_group(group).total_byte_size for group in range(parquet.num_row_groups))
         weight = sum(groups) // max(1, parquet.metadata.num_rows)
@@ -124,6 +130,28 @@ def _listed(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     except UnicodeDecodeError:
         columns = [_as_binary(column) for column in batch.columns]
         return list(pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist())
+    except KeyError as error:
+        raise ValueError(f"a column of times names a time zone that is none: {error}") from error
+    except OverflowError:
+        return list(_numbered(batch).to_pylist())
+
+
+def _numbered(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with the numbers of its times, in the file's units: some lie outside of the years 1 to 9999."""
+    columns = [column.cast(_number(column.type)) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _number(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_number(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_number(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, _number(kind.item_type))
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        return pa.int32()
+    return pa.int64() if pa.types.is_temporal(kind) else kind
 
 
 def _plain(value: Any) -> Any:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tasks.artifacts.canonical import canonical
+from tasks.ingest.page_sizes import check_pages
 from tasks.ingest.scans import ROW, write_scan
 from tasks.ingest.streams import BLOCK
 
@@ -23,6 +24,8 @@ from tasks.ingest.streams import BLOCK
 def has_groups(file: pa.NativeFile, most: int) -> bool:
     """Whether the file's groups hold at most `most` bytes each, as their columns unpack; a damaged file has none."""
     try:
+        check_pages(file)
+        file.seek(0)
         about = pq.read_metadata(file)
     except (pa.ArrowException, OSError, ValueError):
         return False

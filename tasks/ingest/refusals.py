@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 
+DETAIL_MAX = 500
+
+
 class Reject(Exception):
-    """The record should have been a document. reason: a word; detail: a sentence with the value and the limit."""
+    """The record should have been a document. reason: a word; detail: a sentence with the value and the limit, of which
+    DETAIL_MAX characters are kept: a value may be of any length."""
 
     def __init__(self, reason: str, detail: str) -> None:
-        self.reason, self.detail = reason, detail
-        super().__init__(reason, detail)
+        self.reason, self.detail = reason, detail[:DETAIL_MAX]
+        super().__init__(reason, self.detail)
 
 
 class Skip(Exception):

@@ -1,7 +1,7 @@
 """Bytes become text: by byte order mark, as UTF-8, as declared, or by detection; or they are refused.
 
 In: the bytes of one document and the encoding that somebody declared for it. Out: its text and the encoding it was read
-in, None for UTF-8. It never replaces a byte and never guesses below the limits here.
+in, None for UTF-8. It never replaces a byte and never guesses below the limits here and in tasks.text.guessing.
 
 In this order:
 1. A byte order mark of UTF-8, UTF-16 or UTF-32 decides.
@@ -9,12 +9,12 @@ In this order:
    escapes of ISO-2022.
 3. The declared encoding, where the bytes decode in it and give no control character of C1, no private use. Labels mean
    what browsers take them for (WHATWG): gb2312 and gbk are GB18030, latin-1 is windows-1252.
-4. chardet, on a bounded sample of the lines that hold other bytes than ASCII: on whole texts its confidence measures
-   how much of a text is ASCII. Below the limit of its script the bytes are refused: Latin scripts 0.25, others 0.5. Of
-   the 104 real files of corpora/web/encodings this refuses 10, of which 6 have no codec or are damaged, and reads 93
-   right; the last was typed in the wrong letters.
-5. Lines: where at least nine in ten of the lines with other bytes than ASCII are UTF-8, the others are foreign lines,
-   and are read in the encoding that they all, taken together, are detected in.
+4. Bytes with NUL or the escapes of ISO-2022: as chardet says, with confidence 0.9 and 0.5 at least. Where neither that
+   nor the places of the NUL speak for anything but UTF-8, UTF-8 they are.
+5. What the bytes make ordinary writing in (tasks.text.guessing), judged by the lines that hold other bytes than ASCII.
+   Where that is no encoding, or more than one, they are refused. docs/reading.md says how often that is right.
+6. Lines: where at least nine in ten of the lines with other bytes than ASCII are UTF-8, the others are foreign lines,
+   and are read in the encoding that they all, taken together, are in. This comes before 5.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ from typing import NamedTuple
 
 import chardet
 
-SAMPLE = 65_536
-"""Bytes that detection looks at: chardet does 10 MB a CPU second."""
+from tasks.text.guessing import NO_TEXT, guess, tried
 
-LATIN_MIN, OTHER_MIN, NUL_MIN = 0.25, 0.5, 0.9
+SAMPLE = 65_536
+"""Bytes that detection looks at."""
+
+OTHER_MIN, NUL_MIN, WIDE_MIN = 0.5, 0.9, 0.9
 FOREIGN_LINES_MAX = 0.1
 MENDED_MIN = 3
 
@@ -54,8 +56,6 @@ _MEANT = {
 MEANT = {label: codec for codec, labels in _MEANT.items() for label in labels.split()}
 """Label -> Python's codec for what is meant by it; a label that is not here means its own codec."""
 
-_LATIN = re.compile(r"iso8859-(1|2|3|4|9|10|13|14|15|16)$|cp125[0247]$|cp(437|850|852)$|mac-(roman|latin2)$")
-_NO_TEXT = re.compile("[\x80-\x84\x86-\x9f\ue000-\uf8ff\U000f0000-\U0010ffff]")
 _NUL_OR_ESCAPE = re.compile(rb"\0|\x1b[$(]")
 _BEYOND_ASCII = re.compile(rb"[\x80-\xff]")
 _META = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{1,40})""", re.IGNORECASE)
@@ -88,7 +88,7 @@ def decode(raw: bytes, declared: str | None = None) -> Decoded:
     except UnicodeDecodeError as error:
         broken = f"byte {error.start} (0x{raw[error.start]:02x}) is not UTF-8: {error.reason}"
     found = _declared(raw, declared)
-    if found is None and odd and not broken and b"\0" not in raw and _guess(raw)[0] is None:
+    if found is None and odd and not broken and _guess(raw)[0] is None and not _may_be_wide(raw):
         return Decoded(text)
     return found or _by_line(raw) or _detected(raw, broken)
 
@@ -115,44 +115,47 @@ def _strict(raw: bytes, codec: str) -> str:
         raise Undecodable(f"its mark says {codec}, but byte {error.start} is no {codec}: {error.reason}") from None
 
 
-def _tried(raw: bytes, codec: str) -> str | None:
-    """The text, or None where it does not decode or would hold what no text holds."""
-    try:
-        text = raw.decode(codec)
-    except UnicodeDecodeError:
-        return None
-    return None if _NO_TEXT.search(text) or "\0" in text else text
-
-
 def _declared(raw: bytes, label: str | None) -> Decoded | None:
     codec = codec_of(label) if label else None
     if codec is None or codec == "utf-8":
         return None
-    text = _tried(raw, codec)
+    text = tried(raw, codec)
     return None if text is None else Decoded(text, codec)
 
 
 def _detected(raw: bytes, broken: str) -> Decoded:
-    codec, sure, needed = _guess(raw)
-    if codec is None or sure < needed:
-        seemed = f"; it seems {codec} with confidence {sure:.2f}, {needed} is needed" if codec else "; nothing is sure"
-        raise Undecodable((broken or "it holds NUL or escape bytes") + seemed)
-    text = _tried(raw, codec)
+    codec, why = _guess(raw)
+    broken = broken or "it holds NUL or escape bytes"
+    if codec is None:
+        raise Undecodable(f"{broken}; {why}")
+    text = tried(raw, codec)
     if text is None:
-        raise Undecodable((broken or "it holds NUL or escape bytes") + f"; it seems {codec} and is not wholly that")
+        raise Undecodable(f"{broken}; it seems {codec} and is not wholly that")
     return Decoded(text, None if codec in ("utf-8", "ascii") else codec)
 
 
-def _guess(raw: bytes) -> tuple[str | None, float, float]:
-    """Codec, confidence, and the confidence that is needed."""
+def _guess(raw: bytes) -> tuple[str | None, str]:
+    """Codec, or None and why."""
+    if b"\0" in raw[:SAMPLE] or b"\x1b" in raw:
+        return _wide_or_escaped(raw)
+    found = guess(_telling(raw))
+    return found.codec, found.why
+
+
+def _wide_or_escaped(raw: bytes) -> tuple[str | None, str]:
     wide = b"\0" in raw[:SAMPLE]
-    found = chardet.detect(raw[:SAMPLE] if wide or b"\x1b" in raw else _telling(raw))
+    found = chardet.detect(raw[:SAMPLE])
     codec = codec_of(found["encoding"]) if found["encoding"] else None
-    if codec is None:
-        return None, 0.0, OTHER_MIN
-    if wide:
-        return (codec if codec.startswith(("utf-16", "utf-32")) else None), found["confidence"], NUL_MIN
-    return codec, found["confidence"], LATIN_MIN if _LATIN.match(codec) else OTHER_MIN
+    needed = NUL_MIN if wide else OTHER_MIN
+    if codec is None or found["confidence"] < needed or (wide and not codec.startswith(("utf-16", "utf-32"))):
+        return None, f"it seems {codec} with confidence {found['confidence']:.2f}, {needed} is needed"
+    return codec, ""
+
+
+def _may_be_wide(raw: bytes) -> bool:
+    """Whether bytes with NUL may be UTF-16: nearly all NUL at odd or at even places, as Latin script has it."""
+    nul, even = raw.count(0), raw[::2].count(0)
+    return nul > 0 and len(raw) % 2 == 0 and max(even, nul - even) > WIDE_MIN * nul and nul > len(raw) // 20
 
 
 def _telling(raw: bytes) -> bytes:
@@ -195,5 +198,5 @@ def mended(text: str) -> str | None:
         except UnicodeError:
             continue
         changed = sum(1 for letter in found if letter > "\x7f")
-        return found if changed >= MENDED_MIN and not _NO_TEXT.search(found) else None
+        return found if changed >= MENDED_MIN and not NO_TEXT.search(found) else None
     return None
