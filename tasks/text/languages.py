@@ -56,13 +56,6 @@ def detect_languages(texts: pa.Array | pa.ChunkedArray, characters: int) -> tupl
     return codes, np.where(known_D, np.round(score_D, 2), 0.0)
 
 
-def likely_languages(text: str, most: int = 3) -> list[tuple[str, float]]:
-    """The likeliest languages of one text and the model's probabilities, the likeliest first."""
-    text = text.replace("\n", " ").replace("</s>", " ")
-    results = _detector().detect(_FULL_WIDTH_STOPS.sub(r"\g<0> ", text), model="lite", k=most)
-    return [(str(one["lang"]), float(one["score"])) for one in results]
-
-
 @cache
 def _model() -> Classifier:
     found = importlib.util.find_spec(MODEL_PACKAGE)

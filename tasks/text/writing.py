@@ -17,7 +17,7 @@ from functools import cache
 from math import exp, log
 from typing import NamedTuple
 
-from tasks.text.languages import likely_languages
+from tasks.text.likely import likely_languages
 
 _LATIN = """
 de äöüßéàè|fr éèàêçôâîùûëïœæüÿ|es óíáéñúü|pt ãçáéóêíõâúàôü|it àèòùéìíîóú|nl ëéïóèüöáêçâ|sv äåöéàüè|da åæøéäö
