@@ -18,7 +18,7 @@ from tasks.project import Project
 from tests.repository_copy import copy_repository
 
 ROOT = Path(__file__).parent.parent
-GOLDEN = "887301a4adce115934bb1c09155a83938bf784713a5a4e63cad473cb7e956464"
+GOLDEN = "0468d3a7ef0eb784e7dc0bf49e26d9216a4e86b8cbfc4ae33dc5ec1388c1620a"
 
 
 @pytest.fixture(scope="module")
