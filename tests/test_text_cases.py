@@ -14,7 +14,7 @@ from tasks.artifacts.documents import DOCUMENTS
 from tasks.artifacts.tables import read_table, write_table
 from tasks.ingest import STEP
 from tasks.perform import perform
-from tasks.text.whitespace import normalize
+from tasks.text.whitespace import normalize_texts
 
 PEAK = """
 import resource, sys
@@ -90,6 +90,10 @@ def test_10_order_is_that_of_paths_whatever_was_written_first(tmp_path):
     documents = rows(lay(tmp_path / "two", {}), "documents")
     expect = json.loads(shared("cases/10-file-order/expect.json").read_text())
     assert contents[0] == contents[1] and len(documents) == expect["docs"]
+
+
+def normalize(text: str, form: str, whitespace: str, marks_max: int) -> str:
+    return str(normalize_texts(pa.array([text]), form, whitespace, marks_max)[0].as_py())
 
 
 def test_12_only_what_params_say_is_changed():
