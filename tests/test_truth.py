@@ -23,7 +23,7 @@ RULES = {
     "too_short": "too_short",
     "repeated_lines": "repetition",
     "long_words": "word_length",
-    "digests": "unclear_language",
+    "digests": "word_length",
     "repeated_words": "repetition",
     "navigation": "symbols",
     "too_short_chat": "too_short_chat",
