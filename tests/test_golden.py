@@ -21,6 +21,10 @@ ROOT = Path(__file__).parent.parent
 GOLDEN = "0468d3a7ef0eb784e7dc0bf49e26d9216a4e86b8cbfc4ae33dc5ec1388c1620a"
 
 
+pytestmark = pytest.mark.xdist_group("golden")
+"""One process: what the tests look at is built once."""
+
+
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):
     """A clean copy of the repository in which `dvc repro` has run from an empty data/."""
