@@ -103,9 +103,9 @@ def _signals(texts: list[str]) -> None:
     figure("signals of all rule sets", ours, 80, "MB/cpu-s")
     ratios = [fast / slow for fast, slow in zip(ours, theirs, strict=False)]
     figure("signals, ratio", ratios, 100, "x", "datatrove 0.10.1 Gopher + C4 + FineWeb")
-    detect_languages(column.slice(0, 1), 300)
-    each = [_size(texts) / cpu_seconds(lambda: detect_languages(column, 300)) for _ in range(TIMES)]
-    figure("language by 300 characters", each, 40, "MB/cpu-s")
+    detect_languages(column.slice(0, 1), 1000)
+    each = [_size(texts) / cpu_seconds(lambda: detect_languages(column, 1000)) for _ in range(TIMES)]
+    figure("language by 1,000 characters", each, 40, "MB/cpu-s")
 
 
 def _thresholds() -> None:
@@ -118,12 +118,13 @@ def _thresholds() -> None:
     columns["language"] = np.array(["en", "de", "zh", "fr"])[chance.integers(0, 4, ROWS)]
     rules = [{"set": name} for name in ("gopher-1", "c4-1", "fineweb-1")]
     section = {
-        "language_characters": 300,
+        "language_characters": 1000,
         "language_letters_min": 20,
         "segmentation": {},
         "signals": [],
         "metadata": [],
         "mask": {},
+        "blocklists": [],
     }
     params = FilterParams.model_validate_json(json.dumps({**section, "rules": rules}))
     with tempfile.TemporaryDirectory() as folder:
