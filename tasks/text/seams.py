@@ -60,11 +60,7 @@ class WordSeams:
 
     def starts(self, data: Array, borders: Array) -> Array:
         marked = np.zeros(len(data) + 1, bool)
-        if len(data) > 1:
-            marked[1:-1] = _LETTER[data[:-1]] & _CLOSES[data[1:]]
-            spaces = np.flatnonzero(data[1:] == 0x20) + 1
-            white = _WHITE_ENDS[data[spaces - 1]] & _WHITE_BEGINS[data[spaces - 2]]
-            marked[spaces] |= _SEEN[data[spaces - 1]] & ~white
+        _mark_words(data, _LETTER, _CLOSES, _SEEN, _WHITE_ENDS, _WHITE_BEGINS, marked)
         return _begins(marked, borders)
 
 
@@ -107,6 +103,18 @@ def _fill(table: Array, keys: Array) -> None:
         while table[slot] != 0:
             slot = (slot + np.uint64(1)) & mask
         table[slot] = key
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _mark_words(
+    data: Array, letter: Array, closes: Array, seen: Array, white_ends: Array, white_begins: Array, marked: Array
+) -> None:
+    for at in range(1, len(data)):
+        before = data[at - 1]
+        if letter[before]:
+            marked[at] = closes[data[at]]
+        elif data[at] == 0x20 and seen[before]:
+            marked[at] = not (white_ends[before] and at > 1 and white_begins[data[at - 2]])
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
