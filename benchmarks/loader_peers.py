@@ -11,9 +11,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
-from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -95,20 +93,10 @@ def litdata(folder: Path, batch: int) -> Iterator[Any]:
     return torch_loader(dataset, batch)
 
 
-def without_torchvision() -> None:
-    """streaming imports its pictures' part with everything else, and PyPI's torchvision does not load beside every
-    torch: what it names there is made up, as no picture is read."""
-    names = ("torchvision", "torchvision.datasets", "torchvision.transforms", "torchvision.transforms.functional")
-    for name in names:
-        module = ModuleType(name)
-        module.__spec__ = ModuleSpec(name, None)
-        sys.modules[name] = module
-    vars(sys.modules["torchvision.datasets"]).update(VisionDataset=object, CIFAR10=object)
-    vars(sys.modules["torchvision.transforms.functional"]).update(to_tensor=None)
-
-
 def mosaicml(folder: Path, batch: int) -> Iterator[Any]:
-    without_torchvision()
+    from without_torchvision import leave_out
+
+    leave_out()
     from streaming import MDSWriter, StreamingDataset
 
     home = folder / "mds"

@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from importlib.machinery import ModuleSpec
-from types import ModuleType
+from pathlib import Path
 
 
 def megatron(prefix: str) -> list[list[int]]:
@@ -28,24 +27,15 @@ def datatrove(path: str) -> dict[str, list[list[int]]]:
 
 
 def mds(folder: str) -> dict[str, list[list[int]]]:
-    without_torchvision()
+    sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+    from without_torchvision import leave_out
+
+    leave_out()
     from streaming import StreamingDataset
 
     held = StreamingDataset(local=folder, shuffle=False, batch_size=1)
     rows = [held[at] for at in range(len(held))]
     return {name: [row[name].tolist() for row in rows] for name in ("tokens", "labels")}
-
-
-def without_torchvision() -> None:
-    """streaming imports its pictures' part with everything else, and PyPI's torchvision does not load beside every
-    torch: what it names there is made up, as no picture is read."""
-    names = ("torchvision", "torchvision.datasets", "torchvision.transforms", "torchvision.transforms.functional")
-    for name in names:
-        module = ModuleType(name)
-        module.__spec__ = ModuleSpec(name, None)
-        sys.modules[name] = module
-    vars(sys.modules["torchvision.datasets"]).update(VisionDataset=object, CIFAR10=object)
-    vars(sys.modules["torchvision.transforms.functional"]).update(to_tensor=None)
 
 
 def huggingface(folder: str) -> dict[str, list[list[int]]]:
