@@ -51,10 +51,8 @@ bench-tokens: install ## the tokenize step against the bare libraries, in CPU se
 bench-loader: install ## batches against the memory's own speed and other loaders
 	python -m benchmarks loader
 
-TEXT_BENCHMARKS = $(basename $(notdir $(wildcard benchmarks/text.py benchmarks/ingest.py benchmarks/chain_text.py)))
-
 bench-text: install ## text in, into docs/logs/bench-text.txt; GRISTMILL_PEERS names an environment with benchmarks/requirements.txt
-	python -m benchmarks $(TEXT_BENCHMARKS) 2>&1 >/dev/null | tee docs/logs/bench-text.txt
+	python -m benchmarks text ingest chain_text 2>&1 >/dev/null | tee docs/logs/bench-text.txt
 
 kill-demo: install ## ten kill -9 at random moments of a build of ./demo's recipe, then one run to the end
 	python -m tests.kill_demo
