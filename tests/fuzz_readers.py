@@ -69,7 +69,7 @@ class Trial:
         self.rss_early = 0
 
     def one(self, data):
-        from fuzz_targets import read
+        from tests.fuzz_targets import read
 
         self.number += 1
         self.board.say(self.number, data)
@@ -127,8 +127,8 @@ def child(target, engine, seconds, seed, folder):
             import warcio.archiveiterator  # noqa: F401
 
             import tasks.ingest.fields  # noqa: F401
-    from fuzz_changes import changed
-    from fuzz_targets import WORDS, seeds
+    from tests.fuzz_changes import changed
+    from tests.fuzz_targets import WORDS, seeds
 
     trial, first, words = Trial(target, folder), seeds(target), WORDS[target]
     if engine == "atheris":
@@ -145,7 +145,8 @@ def child(target, engine, seconds, seed, folder):
 def led(trial, first, words, seconds, seed):
     """Inputs by coverage; half of the changes are ours, half libFuzzer's."""
     import atheris
-    from fuzz_changes import changed
+
+    from tests.fuzz_changes import changed
 
     corpus = trial.folder / "corpus"
     corpus.mkdir(exist_ok=True)
@@ -260,7 +261,7 @@ def engine_for(target, asked):
     """mutate, or atheris where it is there and the readers are Python."""
     from importlib.util import find_spec
 
-    from fuzz_targets import INSTRUMENTED
+    from tests.fuzz_targets import INSTRUMENTED
 
     if asked != "auto":
         return asked
@@ -273,7 +274,7 @@ def main():
         target, engine, seconds, seed, folder = sys.argv[2:]
         child(target, engine, float(seconds), int(seed), Path(folder))
         return
-    from fuzz_targets import TARGETS
+    from tests.fuzz_targets import TARGETS
 
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("targets", nargs="*")

@@ -14,14 +14,14 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
-from corpora import SHARED
-from test_formats import LINES, PAGE, packed, pdf, table_bytes, warc
 
 from tasks.errors import SourceError
 from tasks.ingest.containers import opened
 from tasks.ingest.fields import Reject, Skip, read_fields
 from tasks.ingest.how import How
 from tasks.ingest.records import records
+from tests.corpora import SHARED
+from tests.test_formats import LINES, PAGE, packed, pdf, table_bytes, warc
 
 LIMIT = 1 << 20
 SEED_BYTES = 96 << 10

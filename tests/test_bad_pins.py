@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from pin_maker import EOS, FINGERPRINT, lay_pin, small_pin
 from torch.utils.data import DataLoader
 
 from tasks.artifacts.schedule import Schedule, Shard, Split, lay_stages
 from tasks.artifacts.shards import ShardError
+from tests.pin_maker import EOS, FINGERPRINT, lay_pin, small_pin
 from training import gather, region
 from training.dataset import PackedDataset, PositionBatches, keep
 from training.encoders import pad_id
@@ -72,10 +72,9 @@ def test_a_shard_of_another_width_of_ids_is_refused(pin: Pin) -> None:
 def test_bounds_that_leave_the_stream_are_found_when_the_pin_is_verified(tmp_path: Path) -> None:
     """Opening a shard does not look at them: 16 bytes a sequence each time."""
     folder = lay_pin(tmp_path, {"a": {"train": [[[5] * 30 + [EOS]]]}})
-    from pin_maker import write_pin_json
-
     from tasks.artifacts.canonical import file_digest
     from tasks.artifacts.schedule import folder_content
+    from tests.pin_maker import write_pin_json
 
     home = folder / "shard" / "a" / "train"
     stops = np.load(home / "shard_00000.stops.npy")
@@ -105,7 +104,7 @@ def test_a_mixture_that_asks_for_an_absent_source_is_refused(tmp_path: Path) -> 
     mixture = json.loads((folder / "mix" / "mixture.json").read_bytes())
     mixture["stages"][0]["weights"]["gone"] = 1.0
     (folder / "mix" / "mixture.json").write_text(json.dumps(mixture))
-    from pin_maker import write_pin_json
+    from tests.pin_maker import write_pin_json
 
     write_pin_json(folder)
     with pytest.raises(PinError, match="'gone', which has no sequences to train on"):
@@ -171,7 +170,7 @@ def vast(tmp_path: Path) -> Pin:
     held, width, shards = 1_000_000, 8, 1000
     ids = np.tile(np.arange(3, 11, dtype="<u2"), held)[: held * width]
     ids = np.append(ids, ids[:1])
-    from pin_maker import index_bytes
+    from tests.pin_maker import index_bytes
 
     ids.tofile(tmp_path / "one.bin")
     sizes = np.full(len(ids) // 1000, 1000)
@@ -220,10 +219,9 @@ def test_workers_do_not_copy_the_index(tmp_path: Path, monkeypatch) -> None:
     """Case 37: 3,000,000 documents, 4 workers, one pass; what is theirs alone grows by less than 100 MB."""
     monkeypatch.setattr(torch._utils, "cpu_count", lambda: 64)
     documents = np.full(3_000_000, 6)
-    from pin_maker import index_bytes, write_pin_json
-
     from tasks.artifacts.canonical import file_digest
     from tasks.artifacts.schedule import folder_content
+    from tests.pin_maker import index_bytes, write_pin_json
 
     home = tmp_path / "pins" / FINGERPRINT / "shard" / "a" / "train"
     home.mkdir(parents=True)

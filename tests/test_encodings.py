@@ -7,13 +7,13 @@ import json
 from collections import Counter
 
 import pytest
-from corpora import SHARED, shared
 from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.reading_corpus import legacy_samples, outcome
 from tasks.ingest.fields import Reject, read_fields
 from tasks.text.encodings import Decoded, Undecodable, codec_of, declared_in, decode, mended
+from tests.corpora import SHARED, shared
 
 DAMAGED = {
     "tutor.zh.big5",  # the truth says: not clean Big5

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from pin_maker import FINGERPRINT, lay_pin
 
 from flows.export import export
 from tasks.artifacts.shards import ShardIndex
 from tasks.errors import IntegrityError, ParamsError
+from tests.pin_maker import FINGERPRINT, lay_pin
 
 BOOK, CHAT = [[30, 31, 32, 2], [40, 41, 2, 2]], [[10, 11, 12, 13, 14, 15, 16, 17, 2]]
 LEARNT = [0, 0, 0, 1, 1, 0, 1, 1, 1]

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import yaml
-from memory_reads import MemoryReads
 from pydantic import ValidationError
 
 from tasks import perform as perform_module
@@ -21,6 +20,7 @@ from tasks.filter.verdicts import make as make_verdicts
 from tasks.perform import perform
 from tasks.project import Project
 from tasks.step import Folder, Made, Step, StepParams, Unit
+from tests.memory_reads import MemoryReads
 
 PARAMS_FILE = Path(__file__).parents[1] / "params.yaml"
 UNIT = "web-0123456789abcdef"

@@ -9,9 +9,9 @@ from fractions import Fraction
 from itertools import count, islice, product
 
 import pytest
-from test_filter import params, run
 
 from tasks.filter.named import load
+from tests.test_filter import params, run
 
 
 def unlike(size=3):

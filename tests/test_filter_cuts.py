@@ -6,8 +6,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memory_reads import MemoryReads
-from test_filter import UNIT, params, run, text_table, verdicts_of
 
 from tasks.artifacts.verdicts import FILTER_CUTS, SIGNALS
 from tasks.filter import FilterParams
@@ -15,6 +13,8 @@ from tasks.filter.cuts import make
 from tasks.text.cutting import lines_of, masked
 from tasks.text.excision import Cut, excise
 from tasks.text.rules import CUTTABLE
+from tests.memory_reads import MemoryReads
+from tests.test_filter import UNIT, params, run, text_table, verdicts_of
 
 SCRIPTS = {"name": "scripts", "signal": "javascript_lines", "max": 0, "action": "cut"}
 POLICIES = {"name": "policies", "signal": "policy_lines", "max": 0, "action": "cut"}

@@ -9,10 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import yaml
-from memory_reads import MemoryReads
-from model_maker import write_model
 from pydantic import ValidationError
-from test_filter import UNIT, params
 
 from tasks.artifacts.tables import read_table
 from tasks.errors import ParamsError, SourceError
@@ -21,6 +18,9 @@ from tasks.filter.own import make
 from tasks.perform import perform
 from tasks.pipeline import STEPS
 from tasks.project import Project
+from tests.memory_reads import MemoryReads
+from tests.model_maker import write_model
+from tests.test_filter import UNIT, params
 
 ROOT = Path(__file__).parent.parent
 DOCS = (ROOT / "docs" / "filter.md").read_text(encoding="utf-8")

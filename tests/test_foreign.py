@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pin_maker import EOS, FINGERPRINT, lay_pin
 
 from flows.export import export
+from tests.pin_maker import EOS, FINGERPRINT, lay_pin
 from training.pin import Pin, open_pin
 
 PEERS = Path(os.environ.get("GRISTMILL_PEERS", ".venv-peers-loader"))

@@ -12,7 +12,6 @@ import tracemalloc
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from corpora import shared
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +21,7 @@ from tasks.ingest.fields import Reject, Skip, read_fields
 from tasks.ingest.records import records
 from tasks.ingest.values import one_a_line
 from tasks.sources import format_of
+from tests.corpora import shared
 
 LIMIT = 1 << 25
 

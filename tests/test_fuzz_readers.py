@@ -10,17 +10,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-import fuzz_readers
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fuzz_targets import TARGETS, read, seeds
-from test_formats import LINES, packed, pdf, table_bytes
 
 from tasks.errors import SourceError
 from tasks.ingest.containers import opened
 from tasks.ingest.fields import Reject, read_fields
 from tasks.ingest.page_sizes import check_pages
+from tests import fuzz_readers
+from tests.fuzz_targets import TARGETS, read, seeds
+from tests.test_formats import LINES, packed, pdf, table_bytes
 
 LONG = float(os.environ.get("GRISTMILL_FUZZ", "600"))
 SMOKE = 2.0
@@ -65,9 +65,7 @@ def test_ten_minutes_of_each_reader(target, tmp_path):
 def test_the_watch_finds_what_is_wrong(fault, told, tmp_path, monkeypatch):
     """A reader that raises, hangs, takes memory or dies is told, with its input kept."""
     (tmp_path / "sitecustomize.py").write_text(
-        "import sys\nsys.path.insert(0, 'tests')\nimport fuzz_targets\n"
-        f"def faulty(target, data):\n    {fault}\n"
-        "fuzz_targets.read = faulty\n"
+        f"from tests import fuzz_targets\ndef faulty(target, data):\n    {fault}\nfuzz_targets.read = faulty\n"
     )
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(ROOT), str(ROOT / "tests")]))
     monkeypatch.setattr(fuzz_readers, "HANG", 2.0)

@@ -6,11 +6,11 @@ import re
 from collections import Counter
 
 import pytest
-from corpora import shared
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.text.html import main_text
+from tests.corpora import shared
 
 BODY = (
     "<html><body><nav><a href=a>Home</a> <a href=b>Menu</a></nav><article>{}</article>"

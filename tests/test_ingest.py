@@ -17,10 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks import perform as module
 from tasks.artifacts.documents import DOCUMENTS, PLACES, REJECTS
 from tasks.artifacts.manifest import Manifest
-from tasks.artifacts.tables import read_table
 from tasks.errors import InvariantError, ParamsError, SourceError
 from tasks.ingest import STEP, reading
 from tasks.ingest.fields import Reject, read_fields
@@ -28,67 +26,11 @@ from tasks.ingest.planning import take
 from tasks.ingest.records import records
 from tasks.perform import perform
 from tasks.project import Project
+from tests.ingest_projects import SIZES, build, lay, lines, many, read, rows, texts
+
+pytestmark = pytest.mark.usefixtures("no_suite")
 
 SHARED = Path(__file__).parents[2] / "shared"
-SIZES = {
-    "part_bytes": 4096,
-    "part_bytes_max": 16384,
-    "small_file_bytes": 2048,
-    "record_bytes_max": 1 << 20,
-    "piece_characters_max": {},
-    "rejects_max_share": 1.0,
-}
-
-
-@pytest.fixture(autouse=True)
-def no_suite(monkeypatch):
-    def judge(step, artifact, project):
-        for breach in step.invariants(artifact):
-            raise InvariantError(breach)
-        return []
-
-    monkeypatch.setattr(module, "judge", judge)
-    monkeypatch.setattr(module, "judge_digest", lambda *_: "judges")
-
-
-def lay(root, files, kind="web", name="s", **sizes):
-    for path, content in files.items():
-        (root / "in" / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / "in" / path).write_bytes(content if isinstance(content, bytes) else content.encode())
-    section = {"sources": [{"name": name, "kind": kind, "path": "in"}], **SIZES, **sizes}
-    (root / "params.yaml").write_text(json.dumps({"ingest": section}))
-    return Project(root)
-
-
-def build(root, files, **how):
-    project = lay(root, files, **how)
-    return project, perform(STEP, project)
-
-
-def rows(project, folder):
-    """Rows of every part in the order of the manifest, with the part's name."""
-    home = project.artifact("ingest")
-    parts = Manifest.read(home).folders[folder]
-    return [
-        {"part": part, **row} for part in parts for row in read_table(home / folder / f"{part}.parquet").to_pylist()
-    ]
-
-
-def read(root, files, **how):
-    project, _ = build(root, files, **how)
-    return rows(project, "documents"), rows(project, "places"), rows(project, "rejects")
-
-
-def texts(project):
-    return [row["text"] for row in rows(project, "documents")]
-
-
-def lines(*values):
-    return "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values)
-
-
-def many(count, start=0, width=300):
-    return [{"text": f"record {n} " + "x" * (n * 37 % width), "n": n} for n in range(start, start + count)]
 
 
 # Records

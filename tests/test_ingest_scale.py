@@ -18,11 +18,13 @@ import pytest
 
 from tasks import perform as module
 from tasks.artifacts.manifest import Manifest
-from tasks.errors import InvariantError, SourceError
+from tasks.errors import SourceError
 from tasks.ingest import STEP, planning, scanning
 from tasks.perform import perform
 from tasks.project import Project
-from tests.test_ingest import lay, lines, rows
+from tests.ingest_projects import lay, lines, rows
+
+pytestmark = pytest.mark.usefixtures("no_suite")
 
 ROOT = Path(__file__).parent.parent
 RANGE = 10_000
@@ -40,17 +42,6 @@ if __name__ == "__main__":
     who = resource.RUSAGE_SELF if sys.argv[1] == "1" else resource.RUSAGE_CHILDREN
     print(report.content, report.made["documents"], report.carried["documents"], resource.getrusage(who).ru_maxrss)
 """
-
-
-@pytest.fixture(autouse=True)
-def no_suite(monkeypatch):
-    def judge(step, artifact, project):
-        for breach in step.invariants(artifact):
-            raise InvariantError(breach)
-        return []
-
-    monkeypatch.setattr(module, "judge", judge)
-    monkeypatch.setattr(module, "judge_digest", lambda *_: "judges")
 
 
 def records(count, start=0):

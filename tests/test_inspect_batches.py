@@ -13,9 +13,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from pin_maker import FINGERPRINT, lay_pin, small_pin
 
 import training
+from tests.pin_maker import FINGERPRINT, lay_pin, small_pin
 from training.collate import LLMDataCollator
 from training.histogram import Bin, bins, terminal
 from training.inspect_batches import check_vocab_coverage, verify_pipeline

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pin_maker import FINGERPRINT, lay_pin, write_pin_json
 
 from flows import cli
+from tests.pin_maker import FINGERPRINT, lay_pin, write_pin_json
 from training.loader import build_dataloader
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from pin_maker import EOS, FINGERPRINT, lay_pin, small_pin
 from torch.utils.data import DataLoader
 
 from tasks.artifacts.shards import ShardError
+from tests.pin_maker import EOS, FINGERPRINT, lay_pin, small_pin
 from training.dataset import PackedDataset, PositionBatches, keep
 from training.examples import as_mapping
 from training.loader import Loader, build_dataloader

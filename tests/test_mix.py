@@ -11,7 +11,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import yaml
-from memory_reads import MemoryReads
 from pydantic import ValidationError
 
 from tasks.artifacts.manifest import Entry
@@ -20,6 +19,7 @@ from tasks.errors import ParamsError
 from tasks.mix import MIXTURE, STEP, MixParams, invariants, rows
 from tasks.mix.mixture import make
 from tasks.mix.planning import BOUNDS, CLASSES, STREAM, TOKENIZER, plan_mixture
+from tests.memory_reads import MemoryReads
 from training.order import Order
 
 ROOT = Path(__file__).parents[1]

@@ -8,19 +8,18 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memory_reads import MemoryReads
 
 from tasks import ingest
-from tasks import perform as module
 from tasks.artifacts.documents import DOCUMENTS, TEXT
 from tasks.artifacts.manifest import Manifest
 from tasks.artifacts.tables import read_table
-from tasks.errors import IntegrityError, InvariantError, ParamsError
+from tasks.errors import IntegrityError, ParamsError
 from tasks.normalize import STEP, NormalizeParams, invariants, rows
 from tasks.normalize.text import SCHEMA, make
 from tasks.parts import narrowed
 from tasks.perform import perform
 from tasks.project import Project
+from tests.memory_reads import MemoryReads
 
 KINDS = {
     "web": {"form": "NFC", "whitespace": "inside"},
@@ -167,14 +166,7 @@ def test_every_kind_must_be_named():
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    def judge(step, artifact, project):
-        for breach in step.invariants(artifact):
-            raise InvariantError(breach)
-        return []
-
-    monkeypatch.setattr(module, "judge", judge)
-    monkeypatch.setattr(module, "judge_digest", lambda *_: "judges")
+def project(tmp_path, no_suite):
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a.jsonl").write_text("".join(json.dumps({"text": f"text  {n}\r\n"}) + "\n" for n in range(200)))
     lay(tmp_path)

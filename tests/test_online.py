@@ -12,11 +12,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizer_kit import lay
-from tokenizer_kit import texts as kit_texts
 from torch.utils.data import DataLoader
 
 from tasks.pack.sequences import concat
+from tests.tokenizer_kit import lay
+from tests.tokenizer_kit import texts as kit_texts
 from training import texts
 from training.collate import LLMDataCollator
 from training.encoders import encoder, end_id, pad_id, unknown_id, vocabulary_size

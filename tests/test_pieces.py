@@ -1,10 +1,13 @@
 """Long texts in pieces: nothing lost, ends where paragraphs end; and as rows of ingest."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_ingest import build, no_suite, rows  # noqa: F401 - the fixture serves these tests too
 
 from tasks.text.pieces import pieces
+from tests.ingest_projects import build, rows
+
+pytestmark = pytest.mark.usefixtures("no_suite")
 
 
 @given(st.lists(st.sampled_from(["word ", "a", "\n", "\n\n", "\n \n", "。", "é"])).map("".join), st.integers(2, 40))

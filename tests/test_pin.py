@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 
 import pytest
-from pin_maker import FINGERPRINT, lay_pin, small_pin, write_pin_json
 
+from tests.pin_maker import FINGERPRINT, lay_pin, small_pin, write_pin_json
 from training import pin as pin_module
 from training.pin import PinError, open_pin
 

@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from pin_maker import lay_pin
+
+from tests.pin_maker import lay_pin
 
 ROOT = Path(__file__).parents[1]
 SECTION = {

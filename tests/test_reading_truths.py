@@ -18,9 +18,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from corpora import SHARED, shared
-from test_formats import LIMIT, archive
-from test_ingest import build, no_suite, read, rows  # noqa: F401 - the fixture serves these tests too
 
 from tasks.artifacts.manifest import Manifest
 from tasks.artifacts.tables import read_table
@@ -34,6 +31,11 @@ from tasks.perform import perform
 from tasks.pipeline import STEPS
 from tasks.project import Project
 from tasks.sources import scan
+from tests.corpora import SHARED, shared
+from tests.ingest_projects import build, read, rows
+from tests.test_formats import LIMIT, archive
+
+pytestmark = pytest.mark.usefixtures("no_suite")
 
 ROOT = Path(__file__).parents[1]
 FEW = ("ingest", "normalize", "filter")

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from corpora import shared
-from test_shapes import SHAPES
 from typer.testing import CliRunner
 
 from flows.cli import app
@@ -26,6 +24,8 @@ from tasks.filter.named import names as sets_there_are
 from tasks.perform import perform
 from tasks.pipeline import STEPS
 from tasks.project import Project
+from tests.corpora import shared
+from tests.test_shapes import SHAPES
 
 ROOT = Path(__file__).parent.parent
 TEMPLATE = (ROOT / "params.yaml").read_text(encoding="utf-8")

@@ -18,8 +18,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from s3_server import BUCKET, KEY, SECRET, S3Server
-from small_corpus import lay_corpus
 
 from tasks import homes, remote
 from tasks.errors import ParamsError, SourceError
@@ -29,6 +27,8 @@ from tasks.pipeline import STEPS
 from tasks.project import Project
 from tasks.remote import Remote
 from tasks.sources import scan
+from tests.s3_server import BUCKET, KEY, SECRET, S3Server
+from tests.small_corpus import lay_corpus
 
 s3fs = pytest.importorskip("s3fs", reason="NO S3: s3fs is not installed here (pip install 'gristmill[s3]')")
 ROOT = Path(__file__).parent.parent

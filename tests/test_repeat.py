@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from pin_maker import lay_pin
-from test_training import PARAMS, SECTION, structured_documents
 
+from tests.pin_maker import lay_pin
+from tests.test_training import PARAMS, SECTION, structured_documents
 from training.batch import Batch
 from training.logs import log_to
 from training.params import TrainParams, micro_batch

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from pin_maker import FINGERPRINT, lay_pin, small_pin
 
+from tests.pin_maker import FINGERPRINT, lay_pin, small_pin
 from training import loader as loader_module
 from training.loader import WorkerLoader, build_dataloader
 from training.order import Shuffle

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from test_filter import params, run
 
 from tasks.errors import ParamsError
 from tasks.filter.planning import plan_measured
@@ -20,6 +19,7 @@ from tasks.text import segmentation as segmentation_module
 from tasks.text.segmentation import join_words, library_version
 from tasks.text.signals import measure_texts
 from tasks.text.words import ALONE, character_tables, split_words, text_buffers
+from tests.test_filter import params, run
 
 
 def needs(library):

@@ -5,7 +5,6 @@ from collections import Counter
 
 import pyarrow as pa
 import pytest
-from corpora import shared
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from tasks.ingest.fields import Reject, read_fields
 from tasks.ingest.how import How
 from tasks.ingest.records import records
 from tasks.sources import format_of
+from tests.corpora import shared
 
 
 def fields(record, kind="web", **mapping):

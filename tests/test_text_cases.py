@@ -7,14 +7,17 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
-from corpora import shared
-from test_ingest import build, lay, no_suite, read, rows  # noqa: F401 - the fixture serves these tests too
+import pytest
 
 from tasks.artifacts.documents import DOCUMENTS
 from tasks.artifacts.tables import read_table, write_table
 from tasks.ingest import STEP
 from tasks.perform import perform
 from tasks.text.whitespace import normalize_texts
+from tests.corpora import shared
+from tests.ingest_projects import lay, read, rows
+
+pytestmark = pytest.mark.usefixtures("no_suite")
 
 PEAK = """
 import resource, sys

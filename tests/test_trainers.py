@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from pin_maker import FINGERPRINT, lay_pin
 from torch.nn import functional
 from torch.utils.data import DataLoader
 
+from tests.pin_maker import FINGERPRINT, lay_pin
 from training.collate import LLMDataCollator
 from training.encoders import encoder, end_id, unknown_id, vocabulary_size
 from training.examples import ExampleDataset

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from pin_maker import FINGERPRINT, lay_pin
 
+from tests.pin_maker import FINGERPRINT, lay_pin
 from training.masks import attention_mask, document_ids
 from training.model import GPT, summed_loss, targets
 from training.params import TrainParams, check_repetition

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from pin_maker import lay_pin
 from torch.nn.functional import cross_entropy
 
+from tests.pin_maker import lay_pin
 from training.model import GPT
 
 PAGE = (Path(__file__).parents[1] / "docs" / "training.md").read_text(encoding="utf-8")

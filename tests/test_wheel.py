@@ -10,8 +10,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from pin_maker import lay_pin
 
+from tests.pin_maker import lay_pin
 from training.wheel import VERSION, main, make_wheel, renamed
 
 TRAINER = """

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from corpora import shared
 from hypothesis import example, given
 from hypothesis import strategies as st
-from plain_text import is_mark, plain_text
 
 from tasks.text.chats import joined
 from tasks.text.forms import MARK, UNSURE, form_of
 from tasks.text.whitespace import FORMS, WHITESPACE, normalize_texts
+from tests.corpora import shared
+from tests.plain_text import is_mark, plain_text
 
 SHARED = Path(__file__).parents[2] / "shared"
 TRICKY = (

@@ -1,8 +1,5 @@
 """Executors: inline, processes and a real Dask cluster give the same bytes; a dead scheduler is an error for people."""
 
-import logging
-import warnings
-
 import pytest
 
 from tasks import workers
@@ -11,20 +8,6 @@ from tests import test_perform
 from tests.toy import TOY
 
 project = test_perform.project
-
-
-@pytest.fixture
-def cluster():
-    """A Dask scheduler with two worker processes on the loopback; its address."""
-    distributed = pytest.importorskip("distributed")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
-        ) as cluster:
-            yield cluster.scheduler_address
-            for place in [place for place in workers._POOLS if place[1]]:
-                workers._POOLS.pop(place)._client.close()
 
 
 @pytest.mark.filterwarnings("ignore")
