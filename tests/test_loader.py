@@ -52,12 +52,29 @@ def test_rows_are_the_sequences_that_the_order_names(pin: Pin) -> None:
 
 
 def test_blocks_ahead_answer_as_single_positions_do(pin: Pin) -> None:
-    dataset = PackedDataset(pin)
-    for first, count in [(0, 4), (4, 4), (62, 8), (2, 5), (300, 40), (10_000, 5000), (9000, 1), (15_000, 0)]:
-        block, at = dataset.run(first, count)
-        alone = dataset.locate(np.arange(first, first + count))
-        assert np.array_equal(block.ids[at : at + count], alone.ids)
-        assert np.array_equal(block.lengths[at : at + count], alone.lengths)
+    """Steps from one call to the next: contiguous, another batch size, jumps, then those of a rank or a worker."""
+    dataset = PackedDataset(pin, isolate_documents=True)
+    calls = [(0, 4), (4, 4), (62, 8), (2, 5), (300, 40), (10_000, 5000), (9000, 1), (15_000, 0)]
+    calls += [(at, 4) for at in range(0, 400, 4)] + [(at, 3) for at in range(7, 900, 12)] + [(at, 3) for at in (7, 19)]
+    for first, count in calls:
+        seen, alone = (
+            dataset.__getitems__(asked) for asked in (range(first, first + count), [*range(first, first + count)])
+        )
+        assert torch.equal(seen.tokens_BT1, alone.tokens_BT1) and torch.equal(seen.begins, alone.begins)
+        assert (seen.lengths_B is None) == (alone.lengths_B is None)
+        assert seen.lengths_B is None or torch.equal(seen.lengths_B, alone.lengths_B)
+
+
+def test_a_rank_locates_its_own_rows_alone(pin: Pin) -> None:
+    """Of 16 ranks one would otherwise compute the order of the other 15 too."""
+    dataset, asked = PackedDataset(pin), []
+    numbers = dataset._numbers
+    dataset._numbers = lambda positions: asked.append(positions) or numbers(positions)  # type: ignore[method-assign]
+    for first in range(6, 64 * 400, 64):
+        dataset.rows(first, 4)
+    first, *following = asked  # nothing is known yet at the first call
+    assert all(set((located - 6) % 64) == {0, 1, 2, 3} for located in following)
+    assert len(following) < 10 and sum(map(len, asked)) < 4 * 4 * 400
 
 
 def test_every_id_but_a_streams_first_is_a_target_once_an_epoch(tmp_path: Path) -> None:
