@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
+from torch import Tensor, from_numpy
 
 from tasks.artifacts.shards import ShardReader
 from training.ahead import Ahead
@@ -107,14 +106,22 @@ class PackedDataset:
             found = self.shards.gather(self.locate(held), 0, len(held), self._eos, out[: len(held)])
             gathered = self._filled(found, out)
         tokens, lengths, begins, unlearnt = gathered
-        return Rows(torch.from_numpy(tokens), _tensor(lengths), _tensor(begins), _tensor(unlearnt))
+        return Rows(
+            from_numpy(tokens),
+            None if lengths is None else from_numpy(lengths),
+            None if begins is None else from_numpy(begins),
+            None if unlearnt is None else from_numpy(unlearnt),
+        )
 
     def rows(self, first: int, count: int, out: np.ndarray | None = None) -> Gathered:
         """The rows at positions [first, first + count); those beyond the end of a fixed split are empty. They are
         written into `out` [count, T1] where it is given: of the shards' dtype, or wider."""
-        out = np.empty((count, self.width), self.dtype) if out is None else out
+        if out is None:
+            out = np.empty((count, self.width), self.dtype)
         held = count if self.order else min(count, max(0, self.sequences - first))
         block, at = self._ahead.find(first, held)
+        if held == count:
+            return self.shards.gather(block, at, at + held, self._eos, out)
         return self._filled(self.shards.gather(block, at, at + held, self._eos, out[:held]), out)
 
     def locate(self, positions: np.ndarray, group: int | None = None) -> Block:
@@ -199,10 +206,6 @@ def own_rows(batch_size: int, rank: int, world: int) -> range:
         )
     share = batch_size // world
     return range(rank * share, (rank + 1) * share)
-
-
-def _tensor(values: np.ndarray | None) -> Tensor | None:
-    return None if values is None else torch.from_numpy(values)
 
 
 def keep(rows: Rows) -> Rows:
