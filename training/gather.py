@@ -109,15 +109,15 @@ class MappedShards:
         """Rows [first, stop) of the block, a group of it or a group's first, in `tokens` [stop - first, T1], `filler`
         beyond a row's length."""
         kernels.gather(self._ids, block.ids[first:stop], tokens)
-        short, begins = block.short, None
-        if short:
-            short = short[bisect_left(short, first) : bisect_left(short, stop)]
-            for at in short:
+        short, lengths, begins = block.short, None, None
+        if short and short[0] < stop and short[-1] >= first:
+            for at in short[bisect_left(short, first) : bisect_left(short, stop)]:
                 tokens[at - first, block.lengths[at] :] = filler
+                lengths = block.lengths[first:stop]
         if block.begins is not None and block.of_row is not None:
             begins = block.begins[block.of_row[first] : block.of_row[stop]]
         unlearnt = None if block.loss is None else self._unlearnt(block.loss[first:stop])
-        return Gathered(tokens, block.lengths[first:stop] if short else None, begins, unlearnt)
+        return Gathered(tokens, lengths, begins, unlearnt)
 
     def _unlearnt(self, loss: Words) -> Words:
         masked = np.flatnonzero(loss >= 0)

@@ -9,7 +9,7 @@ m documents.
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -233,3 +233,58 @@ def borders(words: Array, spans: Array, width: int, item: int, group: int) -> tu
         begins = np.empty(found, np.int64)
         _borders(words, spans, width, shift, group, begins, of_row)
     return begins[:found], of_row
+
+
+class Drawing(NamedTuple):
+    """How positions draw from sources, int64: starts [stages]; source and rank of each place of a stage's period
+    [stages, period]; what each source has given at a stage's start and gives in a period of it [stages, sources]; its
+    sequences [sources]."""
+
+    starts: Array
+    tables: Array
+    ranks: Array
+    cursors: Array
+    quotas: Array
+    sizes: Array
+
+
+def draw(positions: Array, by: Drawing) -> Array:
+    """int64 [4, n]: stage, source, epoch, and the place in that epoch of what each of `positions` int64 [n] draws."""
+    if COMPILED:
+        drawn = np.empty((4, len(positions)), np.int64)
+        _draw(positions, *by, drawn)
+        return drawn
+    stage = np.searchsorted(by.starts, positions, side="right") - 1
+    periods, offset = np.divmod(positions - by.starts[stage], by.tables.shape[1])
+    source = by.tables[stage, offset]
+    given = by.cursors[stage, source] + periods * by.quotas[stage, source] + by.ranks[stage, offset]
+    return np.stack([stage, source, *np.divmod(given, by.sizes[source])])
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _draw(
+    positions: Array,
+    starts: Array,
+    tables: Array,
+    ranks: Array,
+    cursors: Array,
+    quotas: Array,
+    sizes: Array,
+    out: Array,
+) -> None:
+    stage = 0
+    for at in range(len(positions)):
+        position = positions[at]
+        while stage + 1 < len(starts) and starts[stage + 1] <= position:
+            stage += 1
+        while starts[stage] > position:
+            stage -= 1
+        # Unsigned, as none is below 0: a signed division rounds down with more work.
+        since, period = np.uint64(position - starts[stage]), np.uint64(tables.shape[1])
+        offset = since % period
+        source = tables[stage, offset]
+        given = np.uint64(
+            cursors[stage, source] + np.int64(since // period) * quotas[stage, source] + ranks[stage, offset]
+        )
+        size = np.uint64(sizes[source])
+        out[0, at], out[1, at], out[2, at], out[3, at] = stage, source, given // size, given % size

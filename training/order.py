@@ -16,6 +16,7 @@ import numpy as np
 
 from tasks.artifacts.schedule import POSITIONS_MAX, Schedule, lay_period, rank_in_period, sources_to_train
 from training.feistel import GOLDEN, Domain, Words, domain, mix, permute
+from training.kernels import Drawing, draw
 
 
 class Places(NamedTuple):
@@ -69,24 +70,24 @@ class Order:
         held = [[shard.sequences for shard in schedule.sources[name]["train"].shards] for name in self.sources]
         self._shards = [np.array(counts, np.int64) for counts in held]
         self._keys = np.array([source_key(schedule.seed, name) for name in self.sources], np.uint64)
-        self._period = schedule.period
-        self._starts = np.array([stage.start for stage in schedule.stages], np.int64)
         stages, names = schedule.stages, self.sources
-        self._quotas = np.array([[stage.quotas.get(name, 0) for name in names] for stage in stages], np.int64)
-        self._cursors = np.array([[stage.cursors[name] for name in names] for stage in stages], np.int64)
-        self._tables = np.stack([_lay(quotas) for quotas in self._quotas])
-        self._ranks = np.stack([rank_in_period(table) for table in self._tables])
+        quotas = np.array([[stage.quotas.get(name, 0) for name in names] for stage in stages], np.int64)
+        tables = np.stack([_lay(of_stage) for of_stage in quotas]).astype(np.int64)
+        self._drawing = Drawing(
+            starts=np.array([stage.start for stage in stages], np.int64),
+            tables=tables,
+            ranks=np.stack([rank_in_period(table) for table in tables]).astype(np.int64),
+            cursors=np.array([[stage.cursors[name] for name in names] for stage in stages], np.int64),
+            quotas=quotas,
+            sizes=self._sizes,
+        )
 
     def at(self, positions: np.ndarray) -> Places:
         """Where each position of int64[B] reads; raises ValueError for a position below 0 or beyond 2^62."""
         if len(positions) and not 0 <= positions.min() <= positions.max() < POSITIONS_MAX:
             bounds = f"[{positions.min()}, {positions.max()}]"
             raise ValueError(f"positions {bounds} must lie in [0, {POSITIONS_MAX})")
-        stage = np.searchsorted(self._starts, positions, side="right") - 1
-        periods, offset = np.divmod(positions - self._starts[stage], self._period)
-        source = self._tables[stage, offset]
-        drawn = self._cursors[stage, source] + periods * self._quotas[stage, source] + self._ranks[stage, offset]
-        epoch, within = np.divmod(drawn, self._sizes[source])
+        stage, source, epoch, within = draw(positions, self._drawing)
         return Places(stage, source, epoch, self._shuffled(source, epoch, within))
 
     def _shuffled(self, source: np.ndarray, epoch: np.ndarray, within: np.ndarray) -> np.ndarray:
