@@ -57,14 +57,23 @@ class Batch:
         targets = self.tokens_BT1
         if self._lengths is not None:
             targets = targets.masked_fill(~self._used(targets.shape[1]), IGNORED)
-        places = [own for own in (self._begins, self._unlearnt) if own is not None]
-        if places and self._on_host:
-            targets = torch.from_numpy(_ignoring(targets.numpy(), places, targets is self.tokens_BT1))
-        elif places:
-            targets = targets.clone() if targets is self.tokens_BT1 else targets
-            for own in places:
-                targets.view(-1).index_fill_(0, self._sent(own), IGNORED)
-        return targets[:, 1:] if self.convention == "shifted" else targets
+        shift = int(self.convention == "shifted")
+        if self._on_host:
+            # Sliced before it is a tensor, which costs less.
+            return torch.from_numpy(self._ignoring(targets.numpy(), targets is self.tokens_BT1)[:, shift:])
+        for places in (self._begins, self._unlearnt):
+            if places is not None:
+                targets = targets.clone() if targets is self.tokens_BT1 else targets
+                targets.view(-1).index_fill_(0, self._sent(places), IGNORED)
+        return targets[:, shift:]
+
+    def _ignoring(self, targets: np.ndarray, shared: bool) -> np.ndarray:
+        """`targets` [B, T1] with IGNORED where a token carries no loss; a copy if they are `shared`."""
+        for places in (self._begins, self._unlearnt):
+            if places is not None:
+                targets, shared = (targets.copy() if shared else targets), False
+                targets.reshape(-1)[places] = IGNORED
+        return targets
 
     @cached_property
     def attention_mask(self) -> Tensor:
@@ -172,14 +181,6 @@ class Batch:
 
     def _sent(self, values: np.ndarray) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(values)).to(self.device, non_blocking=True)
-
-
-def _ignoring(targets: np.ndarray, places: list[np.ndarray], copied: bool) -> np.ndarray:
-    """`targets`, copied if asked for, with IGNORED at each of `places`, which count them row after row."""
-    held = targets.copy() if copied else targets
-    for own in places:
-        held.reshape(-1)[own] = IGNORED
-    return held
 
 
 def _within(places: np.ndarray | None, start: int, stop: int) -> np.ndarray | None:
