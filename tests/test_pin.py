@@ -132,7 +132,7 @@ def test_a_verified_file_is_stamped_and_not_digested_again(root: Path, monkeypat
 
 @pytest.mark.parametrize("refused", [None, OSError(14, "Bad address"), ValueError("mmap length")])
 def test_a_digest_is_that_of_the_bytes_whether_they_can_be_mapped_or_not(refused, tmp_path, monkeypatch) -> None:
-    """A page that a failing disk does not give is an error when it is asked for; the file is then read, which says so."""
+    """A page that a failing disk does not give is an error when it is asked for; the file is then read."""
 
     class Refusing(digests.mmap.mmap):
         def madvise(self, *words: int) -> None:
