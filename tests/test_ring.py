@@ -138,9 +138,7 @@ def on_device(
 
 
 @pytest.mark.parametrize("hurried", [None, "side", "here"])
-def test_every_batch_comes_whole_however_late_or_early_the_device_is(
-    pin: Pin, hurried: str | None, monkeypatch
-) -> None:
+def test_every_batch_comes_whole_however_late_the_device_is(pin: Pin, hurried: str | None, monkeypatch) -> None:
     expected = torch.cat([batch.input_ids for batch in build_dataloader(pin, batch_size=4, steps=40)]).tolist()
     for stop in (40, 0, 1, 17):
         assert on_device(pin, monkeypatch, hurried, None, stop) == expected
