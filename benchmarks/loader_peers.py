@@ -1,4 +1,4 @@
-"""One peer of benchmarks.loader, in the peers' environment: `python loader_peers.py NAME FOLDER`.
+"""One peer of benchmarks.loader, in the peers' environment: `python loader_peers.py NAME FOLDER B [B...]`.
 
 In: the folder that benchmarks.loader laid. Out: one line, [[B, tokens a CPU second], ...] as JSON. Each reads 2,048
 tokens a row in random order in one process, from a format of its own made of the same ids. Imports nothing of ours.
@@ -148,9 +148,21 @@ def olmo(folder: Path, batch: int) -> Iterator[Any]:
     return endless(read)
 
 
+def hdf5(folder: Path, batch: int) -> Iterator[Any]:
+    """Rows one after another in random order, from a data set without chunks: the fastest that HDF5 has for them."""
+    import h5py
+
+    home = folder / "rows.h5"
+    if not home.exists():
+        with h5py.File(home, "w") as file:
+            file.create_dataset("ids", data=rows_of(folder))
+    held, order = h5py.File(home)["ids"], np.random.default_rng(1)
+    return endless(lambda: [held[row] for row in order.integers(0, len(held), batch).tolist()][-1:])
+
+
 PEERS = {
     "datatrove": datatrove, "datasets": datasets, "grain": grain, "litdata": litdata, "mosaicml-streaming": mosaicml,
-    "megatron-core": megatron, "ai2-olmo-core": olmo,
+    "megatron-core": megatron, "ai2-olmo-core": olmo, "hdf5": hdf5,
 }  # fmt: skip
 
 
@@ -171,5 +183,5 @@ if __name__ == "__main__":
     import torch
 
     torch.set_num_threads(1)
-    folder = Path(sys.argv[2])
-    print(json.dumps([[batch, rate(PEERS[sys.argv[1]](folder, batch), batch)] for batch in (8, 32)]))
+    name, folder, batches = sys.argv[1], Path(sys.argv[2]), map(int, sys.argv[3:])
+    print(json.dumps([[batch, rate(PEERS[name](folder, batch), batch)] for batch in batches]))

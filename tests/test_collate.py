@@ -211,10 +211,24 @@ def test_nothing_is_lost_and_nothing_out_of_step(samples, side, labels, width) -
         assert used.all() or not sample or (not edge[0] and edge[-1])
 
 
-def test_logits_do_not_depend_on_padding() -> None:
+class Absolute(torch.nn.Module):
+    """Positions are places in a table: what rotary ones forgive, all of them shifted alike, changes its logits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.of_ids, self.of_places = torch.nn.Embedding(50, 16), torch.nn.Embedding(32, 16)
+
+    def forward(self, ids, positions=None, mask=None):
+        positions = torch.arange(ids.shape[1]).expand(ids.shape) if positions is None else positions
+        seen = torch.ones(ids.shape[1], ids.shape[1]).tril().bool() if mask is None else mask[:, 0]
+        return seen.float() @ (self.of_ids(ids) + self.of_places(positions))
+
+
+@pytest.mark.parametrize("made", [lambda: GPT(50, layers=2, heads=2, width=16), Absolute])
+def test_logits_do_not_depend_on_padding(made) -> None:
     """Failure 25: left, right and alone give a sample the same logits."""
     torch.manual_seed(0)
-    model = GPT(50, layers=2, heads=2, width=16).eval()
+    model = made().eval()
     samples = [[5, 6, 7, 8, 9], [10, 11]]
     alone = [model(torch.tensor([sample])) for sample in samples]
     for side in ("left", "right"):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from training import kernels
+from training import feistel, kernels
 from training.borders import Spans
 from training.borders import borders as by_numpy
 
@@ -30,24 +30,50 @@ def test_gather_copies_and_widens_rows(dtype, out_dtype, monkeypatch) -> None:
 
 
 @settings(deadline=None)
-@given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=30))
-def test_positions_restart_at_each_beginning(sizes) -> None:
-    begins = np.cumsum([0, *sizes[:-1]])
+@given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=30), dtype=st.sampled_from(["i4", "i8"]))
+def test_positions_restart_at_each_beginning(sizes, dtype) -> None:
+    borders = np.cumsum([0, *sizes]).astype(dtype)
     wanted = [place for size in sizes for place in range(size)]
-    assert kernels.positions(begins, sum(sizes)).tolist() == wanted
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "COMPILED", False)
-        assert kernels.positions(begins, sum(sizes)).tolist() == wanted
+    for compiled in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(kernels, "COMPILED", compiled)
+            assert kernels.positions(borders).tolist() == wanted
+            assert kernels.positions(borders).dtype == np.int64
+
+
+@settings(deadline=None)
+@given(rows=st.lists(st.lists(st.booleans(), min_size=5, max_size=5), min_size=1, max_size=6), ahead=st.integers(0, 1))
+def test_borders_of_the_inputs_leave_out_what_begins_beyond_them(rows, ahead) -> None:
+    begin = np.array(rows)
+    begin[:, 0] = True
+    begins, width = np.flatnonzero(begin), 5 - ahead
+    wanted = [*np.flatnonzero(begin[:, :width]).tolist(), len(rows) * width]
+    for compiled in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(kernels, "COMPILED", compiled)
+            found = kernels.piece_borders(begins, len(rows), width, ahead)
+            assert found.tolist() == wanted and found.dtype == np.int32
+
+
+@pytest.mark.parametrize("size", [1, 2, 15, 17, 1000, 488_281_250, (1 << 33) + 7])
+def test_compiled_permutations_are_those_of_numpy(size: int, monkeypatch) -> None:
+    index = np.unique(np.random.default_rng(size).integers(0, size, 5000)).astype(np.uint64)
+    keys = np.random.default_rng(1).integers(0, 1 << 63, len(index)).astype(np.uint64) * np.uint64(2)
+    on = feistel.domain(np.full(len(index), size))
+    compiled = feistel.permute(index, keys, on)
+    monkeypatch.setattr(kernels, "COMPILED", False)
+    assert np.array_equal(feistel.permute(index, keys, on), compiled)
 
 
 @settings(max_examples=150, deadline=None)
 @given(
-    sizes=st.lists(st.one_of(st.integers(1, 3), st.integers(1, 400)), min_size=1, max_size=200),
+    sizes=st.lists(st.one_of(st.integers(1, 3), st.integers(1, 400)), min_size=1, max_size=400),
     width=st.integers(1, 40),
     chance=st.randoms(use_true_random=False),
     skew=st.integers(0, 7),
+    group=st.sampled_from([1, 4, 7, 20]),
 )
-def test_borders_are_those_of_numpy_and_of_a_plain_loop(sizes, width, chance, skew) -> None:
+def test_borders_are_those_of_numpy_and_of_a_plain_loop(sizes, width, chance, skew, group) -> None:
     """skew: where in memory the pointers lie, as an .idx holds them at any byte."""
     pointers = (np.cumsum(sizes) - sizes).astype("<i8") * 2
     everything = np.concatenate(
@@ -59,11 +85,11 @@ def test_borders_are_those_of_numpy_and_of_a_plain_loop(sizes, width, chance, sk
     stop = np.minimum(start + width, total)
     same = np.ones(20, np.int64)
     spans = Spans(same * skew, same * len(sizes), same * 2 * total, 2 * start, 2 * stop)
-    begins, of_row = kernels.borders(words, np.stack(spans), width, 2)
+    begins, of_row = kernels.borders(words, np.stack(spans), width, 2, group)
     row, byte = by_numpy(everything, spans, width)
-    assert begins.tolist() == (row * width + np.maximum(byte // 2 - start[row], 0)).tolist()
+    assert begins.tolist() == (row % group * width + np.maximum(byte // 2 - start[row], 0)).tolist()
     assert of_row.tolist() == np.concatenate([[0], np.cumsum(np.bincount(row, minlength=20))]).tolist()
     firsts = set((pointers // 2).tolist())
     for at in range(20):
         inside = [place for place in range(int(stop[at] - start[at])) if place == 0 or int(start[at]) + place in firsts]
-        assert (begins[of_row[at] : of_row[at + 1]] - at * width).tolist() == inside
+        assert (begins[of_row[at] : of_row[at + 1]] - at % group * width).tolist() == inside

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,6 @@ from training.examples import as_mapping
 from training.loader import Loader, build_dataloader
 from training.masks import IGNORED
 from training.pin import Pin, open_pin
-from training.ring import Slot
 
 CASES = Path(__file__).parents[2] / "shared" / "cases"
 
@@ -52,12 +50,29 @@ def test_rows_are_the_sequences_that_the_order_names(pin: Pin) -> None:
 
 
 def test_blocks_ahead_answer_as_single_positions_do(pin: Pin) -> None:
-    dataset = PackedDataset(pin)
-    for first, count in [(0, 4), (4, 4), (62, 8), (2, 5), (300, 40), (10_000, 5000), (9000, 1), (15_000, 0)]:
-        block, at = dataset.run(first, count)
-        alone = dataset.locate(np.arange(first, first + count))
-        assert np.array_equal(block.ids[at : at + count], alone.ids)
-        assert np.array_equal(block.lengths[at : at + count], alone.lengths)
+    """Steps from one call to the next: contiguous, another batch size, jumps, then those of a rank or a worker."""
+    dataset = PackedDataset(pin, isolate_documents=True)
+    calls = [(0, 4), (4, 4), (62, 8), (2, 5), (300, 40), (10_000, 5000), (9000, 1), (15_000, 0)]
+    calls += [(at, 4) for at in range(0, 400, 4)] + [(at, 3) for at in range(7, 900, 12)] + [(at, 3) for at in (7, 19)]
+    for first, count in calls:
+        seen, alone = (
+            dataset.__getitems__(asked) for asked in (range(first, first + count), [*range(first, first + count)])
+        )
+        assert torch.equal(seen.tokens_BT1, alone.tokens_BT1) and torch.equal(seen.begins, alone.begins)
+        assert (seen.lengths_B is None) == (alone.lengths_B is None)
+        assert seen.lengths_B is None or torch.equal(seen.lengths_B, alone.lengths_B)
+
+
+def test_a_rank_locates_its_own_rows_alone(pin: Pin) -> None:
+    """Of 16 ranks one would otherwise compute the order of the other 15 too."""
+    dataset, asked = PackedDataset(pin), []
+    numbers = dataset._numbers
+    dataset._numbers = lambda positions: asked.append(positions) or numbers(positions)  # type: ignore[method-assign]
+    for first in range(6, 64 * 400, 64):
+        dataset.rows(first, 4)
+    first, *following = asked  # nothing is known yet at the first call
+    assert all(set((located - 6) % 64) == {0, 1, 2, 3} for located in following)
+    assert len(following) < 10 and sum(map(len, asked)) < 4 * 4 * 400
 
 
 def test_every_id_but_a_streams_first_is_a_target_once_an_epoch(tmp_path: Path) -> None:
@@ -165,9 +180,10 @@ def test_resume_is_exact_after_every_step(pin: Pin) -> None:
 
 def test_resume_with_another_batch_size_goes_on_at_the_same_position(pin: Pin) -> None:
     whole = rows(loader(pin, 1, steps=120))
-    other = loader(pin, 6, steps=20)
-    other.load_state_dict({"position": 44, "fingerprint": FINGERPRINT})
-    assert len(other) == 13
+    first, other = loader(pin, 4, steps=30), loader(pin, 6, steps=20)
+    assert rows(batch for _, batch in zip(range(11), first, strict=False)) == whole[:44]
+    other.load_state_dict(first.state_dict())
+    assert len(other) == 13 and other.state_dict()["position"] == 44
     assert rows(other)[: 120 - 44] == whole[44:]
 
 
@@ -233,62 +249,6 @@ def test_a_standard_dataloader_reads_the_same(pin: Pin) -> None:
     assert torch.equal(dataset[8].tokens_BT1, dataset.__getitems__([8]).tokens_BT1[0])
     again = pickle.loads(pickle.dumps(dataset))  # noqa: S301
     assert torch.equal(again.__getitems__([5, 3]).tokens_BT1, dataset.__getitems__([5, 3]).tokens_BT1)
-
-
-class LateStream:
-    """A stream of a device that does nothing before somebody waits for it."""
-
-    def __init__(self) -> None:
-        self.queued: list = []
-
-    def wait_event(self, event: LateEvent) -> None:
-        event.synchronize()
-
-
-class LateEvent:
-    def __init__(self) -> None:
-        self.stream, self.upto = None, 0
-
-    def record(self, stream: LateStream) -> None:
-        self.stream, self.upto = stream, len(stream.queued)
-
-    def synchronize(self) -> None:
-        for at in range(self.upto):
-            work, self.stream.queued[at] = self.stream.queued[at], None
-            if work:
-                work()
-
-
-class LateTensor:
-    """Device memory whose copies are queued on a LateStream."""
-
-    def __init__(self, like: torch.Tensor, side: LateStream) -> None:
-        self.memory, self.side, self.device = torch.zeros_like(like), side, like.device
-
-    def copy_(self, source: torch.Tensor, non_blocking: bool) -> None:
-        self.side.queued.append(lambda: self.memory.copy_(source))
-
-    def __getattr__(self, name: str):
-        return getattr(self.memory, name)
-
-
-@pytest.mark.parametrize("waiting", [True, False])
-def test_a_batch_is_read_only_after_its_copy(pin: Pin, waiting: bool, monkeypatch) -> None:
-    """The ring against a device that copies as late as it may; without the wait, batches would differ."""
-    side, here = LateStream(), LateStream()
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: here)
-    monkeypatch.setattr(torch.cuda, "stream", lambda stream: nullcontext())
-    one = loader(pin, 4, steps=40)
-    width, dtype = one.dataset.width, one.dataset.dtype
-    one._ring = [Slot(4, width, dtype, torch.device("cpu")) for _ in range(3)]
-    one._side = side
-    for slot in one._ring:
-        slot._on_gpu, slot._copied, slot._taken = True, LateEvent(), LateEvent()
-        slot._host = torch.zeros(4, width, dtype=torch.int16)
-        slot._device = LateTensor(slot._host, side)
-    if not waiting:
-        monkeypatch.setattr(here, "wait_event", lambda event: None)
-    assert (rows(one) == rows(loader(pin, 4, steps=40))) == waiting
 
 
 @pytest.mark.gpu

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.artifacts.schedule import Schedule, Shard, Split, lay_stages
-from training.order import Order, Shuffle, domain, permute, source_key
+from training.feistel import domain, permute
+from training.order import Order, Shuffle, source_key
 
 
 def permuted(size: int, indices: np.ndarray, key: int = 1) -> np.ndarray:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import mmap
 import os
 import re
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.pin_maker import FINGERPRINT, lay_pin, small_pin, write_pin_json
+from training import digests
 from training import pin as pin_module
 from training.pin import PinError, open_pin
 
@@ -125,6 +128,25 @@ def test_a_verified_file_is_stamped_and_not_digested_again(root: Path, monkeypat
     assert digested[files:] == ["shard_00001.bin"]
     open_pin("v1", root, full=True)
     assert len(digested) == 2 * files + 1
+
+
+@pytest.mark.parametrize("refused", [None, OSError(14, "Bad address"), ValueError("mmap length")])
+def test_a_digest_is_that_of_the_bytes_whether_they_can_be_mapped_or_not(refused, tmp_path, monkeypatch) -> None:
+    """A page that a failing disk does not give is an error when it is asked for; the file is then read."""
+
+    class Refusing(digests.mmap.mmap):
+        def madvise(self, *words: int) -> None:
+            if refused:
+                raise refused
+            super().madvise(*words)
+
+    monkeypatch.setattr(digests, "WINDOW", 2 * mmap.ALLOCATIONGRANULARITY)
+    monkeypatch.setattr(digests.mmap, "mmap", Refusing)
+    for size in (0, 1, digests.WINDOW - 1, digests.WINDOW, digests.WINDOW + 1, 3 * digests.WINDOW, 70_001):
+        (tmp_path / "x").write_bytes(os.urandom(size))
+        assert digests.file_digest(tmp_path / "x") == hashlib.sha256((tmp_path / "x").read_bytes()).hexdigest()
+    with pytest.raises(IsADirectoryError):
+        digests.file_digest(tmp_path)
 
 
 def test_a_damaged_file_is_not_stamped_as_sound(root: Path) -> None:

@@ -14,6 +14,8 @@ import torch
 from torch.nn import functional
 from torch.utils.data import DataLoader
 
+from flows.export_forms import FORMS
+from tasks.artifacts.shards import ShardReader
 from tests.pin_maker import FINGERPRINT, lay_pin
 from training.collate import LLMDataCollator
 from training.encoders import encoder, end_id, unknown_id, vocabulary_size
@@ -319,6 +321,46 @@ def test_trl_trains_on_chats_with_loss_on_answers_only(tmp_path: Path, column: s
     ours = [{"input_ids": ids, "labels": own} for (ids, _), own in zip(rows, labels, strict=True)]
     collate = LLMDataCollator(6, padding_side="right")
     assert losses == pytest.approx(own_losses(llama(), [collate(ours[at : at + 4]) for at in (0, 4, 8)], 0.1), abs=1e-4)
+
+
+@pytest.mark.long
+@foreign
+def test_trl_trains_on_an_export_with_loss_on_answers_only(tmp_path: Path) -> None:
+    """`gristmill export PIN huggingface`: labels are counted in TRL's own batches against the chats it was made of."""
+    trl, datasets, transformers = needed("trl"), needed("datasets"), needed("transformers")
+    chats = [[1, 10 + n % 50, 11, *[60 + (n + k) % 30 for k in range(1 + n % 9)], 2] for n in range(60)]
+    learnt = [int(place > 2) for chat in chats for place in range(len(chat))]
+    flat = [token for chat in chats for token in chat]
+    folder = lay_pin(tmp_path, {"a": {"train": [chats]}}, width=WIDTH, vocab_size=V, losses={"a": learnt})
+    home = folder / "shard" / "a" / "train"
+    FORMS["huggingface"](tmp_path, "a", "train", home / "shard_00000", ShardReader(home, "shard_00000"))
+    exported = datasets.load_dataset(
+        "parquet", data_files=[str(path) for path in (tmp_path / "train").glob("*.parquet")], split="train",
+        cache_dir=str(tmp_path / "cache"),
+    )  # fmt: skip
+    arguments = trl.SFTConfig(
+        output_dir=str(tmp_path / "out"), max_steps=4, per_device_train_batch_size=4, report_to=[], use_cpu=True,
+        bf16=False, logging_steps=1, save_strategy="no", disable_tqdm=True, max_length=WIDTH + 1, learning_rate=0.1,
+        optim="sgd", lr_scheduler_type="constant",
+    )  # fmt: skip
+
+    class InOrder(trl.SFTTrainer):
+        def _get_train_sampler(self, *_):
+            return torch.utils.data.SequentialSampler(self.train_dataset)
+
+    _, tokenizer = fast_tokenizer(transformers)
+    trainer = InOrder(model=llama(), args=arguments, train_dataset=exported, processing_class=tokenizer)
+    rows = [slice(start, start + WIDTH + 1) for start in range(0, len(flat) - 1, WIDTH)]
+    answers = [sum(learnt[row]) for row in rows]
+    seen = [int((batch["labels"] != IGNORED).sum()) for batch in trainer.get_train_dataloader()]
+    assert seen == [sum(answers[at : at + 4]) for at in range(0, len(rows), 4)]
+    assert 0 < sum(seen) < 0.7 * sum(len(flat[row]) for row in rows)
+    trainer.train()
+    losses = [line["loss"] for line in trainer.state.log_history if "loss" in line]
+    labels = [token if own else IGNORED for token, own in zip(flat, learnt, strict=True)]
+    ours = [{"input_ids": torch.tensor([flat[row] for row in rows[at : at + 4]]),
+             "labels": torch.tensor([labels[row] for row in rows[at : at + 4]])} for at in range(0, 16, 4)]  # fmt: skip
+    assert losses == pytest.approx(own_losses(llama(), ours, 0.1), abs=1e-4)
 
 
 CHAT = (

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from training import kernels
 from training.dataset import Origin
-from training.masks import IGNORED, Labels, block_mask, create_combined_attention_mask, in_use, seen_as
+from training.masks import IGNORED, Labels, block_mask, create_combined_attention_mask, in_use
 
 
 class Batch:
@@ -42,7 +42,7 @@ class Batch:
         self.tokens_BT1, self._lengths, self._begins = tokens_BT1, lengths, begins
         self._unlearnt = None if unlearnt is None or not len(unlearnt) else unlearnt
         self.convention, self.position, self._origins = labels, position, origins
-        self.isolated = begins is not None
+        self.isolated, self._on_host = begins is not None, tokens_BT1.device.type == "cpu"
         self.input_ids = tokens_BT1[:, :-1] if labels == "shifted" else tokens_BT1
 
     @property
@@ -57,15 +57,23 @@ class Batch:
         targets = self.tokens_BT1
         if self._lengths is not None:
             targets = targets.masked_fill(~self._used(targets.shape[1]), IGNORED)
+        shift = int(self.convention == "shifted")
+        if self._on_host:
+            # Sliced before it is a tensor, which costs less.
+            return torch.from_numpy(self._ignoring(targets.numpy(), targets is self.tokens_BT1)[:, shift:])
         for places in (self._begins, self._unlearnt):
-            if places is None:
-                continue
-            targets = targets.clone() if targets is self.tokens_BT1 else targets
-            if self.device.type == "cpu":
-                targets.numpy().reshape(-1)[places] = IGNORED
-            else:
+            if places is not None:
+                targets = targets.clone() if targets is self.tokens_BT1 else targets
                 targets.view(-1).index_fill_(0, self._sent(places), IGNORED)
-        return seen_as(self.tokens_BT1, targets, self.convention)[1]
+        return targets[:, shift:]
+
+    def _ignoring(self, targets: np.ndarray, shared: bool) -> np.ndarray:
+        """`targets` [B, T1] with IGNORED where a token carries no loss; a copy if they are `shared`."""
+        for places in (self._begins, self._unlearnt):
+            if places is not None:
+                targets, shared = (targets.copy() if shared else targets), False
+                targets.reshape(-1)[places] = IGNORED
+        return targets
 
     @cached_property
     def attention_mask(self) -> Tensor:
@@ -81,9 +89,9 @@ class Batch:
         rows, width = self.input_ids.shape
         if self._begins is None:
             return torch.arange(width, device=self.device).expand(rows, width)
-        if self.device.type == "cpu":
-            return torch.from_numpy(kernels.positions(self._pieces[0], rows * width)).view(rows, width)
-        spread = self._spread(self._pieces[0])
+        if self._on_host:
+            return torch.from_numpy(kernels.positions(self._borders).reshape(rows, width))
+        spread = self._spread(self._borders[:-1].astype(np.int64))
         return torch.sub(_places(rows * width, self.device), spread, out=spread).view(rows, width)
 
     @cached_property
@@ -91,8 +99,7 @@ class Batch:
         """int64 [B, W]: 1 to n within each row, 0 in padding."""
         if self._begins is None:
             return self.attention_mask.long()
-        starts, _ = self._pieces
-        width = self.input_ids.shape[1]
+        starts, width = self._borders[:-1], self.input_ids.shape[1]
         firsts = np.flatnonzero(starts % width == 0)
         numbers = np.arange(1, len(starts) + 1) - np.repeat(firsts, np.diff(firsts, append=len(starts)))
         spread = self._spread(numbers).view(self.input_ids.shape)
@@ -103,10 +110,11 @@ class Batch:
         """Borders for variable-length attention, int32 [documents + 1], from 0 to the batch's tokens, row after row
         and padding left out: take the tokens themselves with `x[batch.attention_mask]`."""
         if self._begins is not None and self._lengths is None:
-            borders = np.append(self._pieces[0], self.input_ids.numel()).astype(np.int32)
+            borders = self._borders
         else:
             borders = np.concatenate([[0], np.cumsum(self._document_sizes)]).astype(np.int32)
-        return torch.from_numpy(borders).to(self.device, non_blocking=True)
+        held = torch.from_numpy(borders)
+        return held if self._on_host else held.to(self.device, non_blocking=True)
 
     @property
     def max_seqlen(self) -> int:
@@ -141,19 +149,12 @@ class Batch:
         return Batch(self.tokens_BT1[rows], lengths, begins, self.convention, self.position, unlearnt=unlearnt)
 
     @cached_property
-    def _pieces(self) -> tuple[np.ndarray, np.ndarray]:
-        """(start, size) of each piece, int64: starts count the B * W places; padding belongs to the piece before."""
-        width = self.input_ids.shape[1]
+    def _borders(self) -> np.ndarray:
+        """Where pieces begin among the B * W places, and their end, int32: padding belongs to the piece before."""
         begins = np.empty(0, np.int64) if self._begins is None else self._begins
-        starts = begins
-        if self.convention == "shifted":
-            row = begins // (width + 1)
-            # A document that begins with a row's last token begins in no input.
-            starts = (begins - row)[begins - row * (width + 1) < width]
-        sizes = np.empty_like(starts)
-        np.subtract(starts[1:], starts[:-1], out=sizes[:-1])
-        sizes[-1:] = self.input_ids.numel() - starts[-1:]
-        return starts, sizes
+        rows, width = self.input_ids.shape
+        # A document that begins with a row's last token begins in no shifted input.
+        return kernels.piece_borders(begins, rows, width, int(self.convention == "shifted"))
 
     @cached_property
     def _document_sizes(self) -> np.ndarray:
@@ -162,15 +163,14 @@ class Batch:
         lengths = np.full(rows, width) if self._lengths is None else np.minimum(self._lengths, width)
         if self._begins is None:
             return lengths[lengths > 0]
-        starts, sizes = self._pieces
-        row, place = np.divmod(starts, width)
-        real: np.ndarray = np.minimum(sizes, lengths[row] - place)
+        row, place = np.divmod(self._borders[:-1], width)
+        real: np.ndarray = np.minimum(np.diff(self._borders), lengths[row] - place)
         return real[real > 0]
 
     def _spread(self, values: np.ndarray) -> Tensor:
         """One value for each piece -> one for each of the B * W places, int64."""
-        _, sizes = self._pieces
-        if self.device.type == "cpu":
+        sizes = np.diff(self._borders)
+        if self._on_host:
             return torch.from_numpy(np.repeat(values, sizes))
         total = self.input_ids.numel()
         return torch.repeat_interleave(self._sent(values), self._sent(sizes), output_size=total)

@@ -13,24 +13,25 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
+from torch import Tensor, from_numpy
 
 from tasks.artifacts.shards import ShardReader
+from training.ahead import Ahead
 from training.gather import Block, Gathered, MappedShards
-from training.order import FIRST_BLOCK, GLOBAL, LARGEST_BLOCK, Order, Shuffle
+from training.order import GLOBAL, Order, Shuffle
 from training.pin import Pin
 
 
 class Rows(NamedTuple):
-    """A gathered batch: tokens [B, T1] in the shards' dtype (torch.uint16 or int32), lengths int32 [B], and begins
-    int64 [m], where documents are isolated: row * T1 + place of each row's start and of each document that begins in
-    it; else empty. unlearnt int64 [k]: row * T1 + place of each id that carries no loss."""
+    """A gathered batch: tokens [B, T1] in the shards' dtype (torch.uint16 or int32); lengths int32 [B], None where all
+    rows are full; begins int64 [m], where documents are isolated: row * T1 + place of each row's start and of each
+    document that begins in it; unlearnt int64 [k], where some shard has such: row * T1 + place of each id that
+    carries no loss."""
 
     tokens_BT1: Tensor
-    lengths_B: Tensor
-    begins: Tensor
-    unlearnt: Tensor
+    lengths_B: Tensor | None
+    begins: Tensor | None
+    unlearnt: Tensor | None
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class PackedDataset:
         self._firsts = np.cumsum([0, *counts])
         self.sequences = sum(counts)
         self.shards = MappedShards([pair for of_source in shards for pair in of_source], self.dtype, self.width)
-        self._ahead: tuple[int, int, Block] | None = None
+        self._ahead = Ahead(self.locate, None if self.order else self.sequences)
         if vocab_size is not None and vocab_size < pin.schedule.vocab_size:
             self._check_ids(vocab_size)
 
@@ -92,49 +93,42 @@ class PackedDataset:
 
     def __getitem__(self, position: int) -> Rows:
         rows = self.__getitems__([position])
-        return Rows(rows.tokens_BT1[0], rows.lengths_B[0], rows.begins, rows.unlearnt)
+        return Rows(rows.tokens_BT1[0], None if rows.lengths_B is None else rows.lengths_B[0], *rows[2:])
 
     def __getitems__(self, positions: Sequence[int] | np.ndarray) -> Rows:
         """The rows at `positions`, for a standard DataLoader; a range of them is located thousands of rows ahead."""
         if isinstance(positions, range) and positions.step == 1:
-            tokens, lengths, begins, unlearnt = self.rows(positions.start, len(positions))
+            gathered = self.rows(positions.start, len(positions))
         else:
             asked = np.asarray(positions, np.int64)
             held = asked if self.order else asked[asked < self.sequences]
             out = np.empty((len(asked), self.width), self.dtype)
-            gathered = self.shards.gather(self.locate(held), 0, len(held), self._eos, out[: len(held)])
-            tokens, lengths, begins, unlearnt = self._filled(gathered, out)
-        lengths = np.full(len(positions), self.width, np.int32) if lengths is None else lengths
-        begins = np.empty(0, np.int64) if begins is None else begins
-        unlearnt = np.empty(0, np.int64) if unlearnt is None else unlearnt
-        return Rows(*map(torch.from_numpy, (tokens, lengths, begins, unlearnt)))
+            found = self.shards.gather(self.locate(held), 0, len(held), self._eos, out[: len(held)])
+            gathered = self._filled(found, out)
+        tokens, lengths, begins, unlearnt = gathered
+        return Rows(
+            from_numpy(tokens),
+            None if lengths is None else from_numpy(lengths),
+            None if begins is None else from_numpy(begins),
+            None if unlearnt is None else from_numpy(unlearnt),
+        )
 
     def rows(self, first: int, count: int, out: np.ndarray | None = None) -> Gathered:
         """The rows at positions [first, first + count); those beyond the end of a fixed split are empty. They are
         written into `out` [count, T1] where it is given: of the shards' dtype, or wider."""
-        out = np.empty((count, self.width), self.dtype) if out is None else out
+        if out is None:
+            out = np.empty((count, self.width), self.dtype)
         held = count if self.order else min(count, max(0, self.sequences - first))
-        block, at = self.run(first, held)
+        block, at = self._ahead.find(first, held)
+        if held == count:
+            return self.shards.gather(block, at, at + held, self._eos, out)
         return self._filled(self.shards.gather(block, at, at + held, self._eos, out[:held]), out)
 
-    def locate(self, positions: np.ndarray) -> Block:
-        """Where the sequences at `positions` int64 [n] lie."""
-        return self.shards.find(self._numbers(positions), documents=self.isolate_documents)
-
-    def run(self, first: int, count: int) -> tuple[Block, int]:
-        """(block, row of it) from where positions [first, first + count) lie one after another.
-
-        Blocks are computed ahead, a small one first so that a run begins at once, then larger ones, as numpy's cost
-        a row falls with their size.
-        """
-        begin, size, block = self._ahead or (0, 0, None)
-        if block is None or not begin <= first <= first + count <= begin + len(block.ids):
-            follows = block is not None and begin <= first <= begin + len(block.ids)
-            size = max(count, min(4 * size, LARGEST_BLOCK) if follows else FIRST_BLOCK)
-            last = first + size if self.order else max(first, min(first + size, self.sequences))
-            begin, block = first, self.locate(np.arange(first, last, dtype=np.int64))
-            self._ahead = (begin, size, block)
-        return block, first - begin
+    def locate(self, positions: np.ndarray, group: int | None = None) -> Block:
+        """Where the sequences at `positions` int64 [n] lie; begins are counted from the first row of each `group` rows,
+        of all if None."""
+        held = group or max(1, len(positions))
+        return self.shards.find(self._numbers(positions), documents=self.isolate_documents, group=held)
 
     def origins(self, positions: Sequence[int] | range) -> list[Origin]:
         """Which documents stand at each position."""

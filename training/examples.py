@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
@@ -60,10 +59,9 @@ class AsMapping:
 
 def as_mapping(rows: Rows, labels: Labels, isolate_documents: bool) -> dict[str, Tensor]:
     """input_ids, labels and attention_mask or position_ids, each int64 [B, W]."""
-    lengths = rows.lengths_B.numpy()
-    short = lengths if len(lengths) and int(lengths.min()) < rows.tokens_BT1.shape[1] else None
-    begins: np.ndarray | None = rows.begins.numpy() if isolate_documents else None
-    batch = Batch(widened(rows.tokens_BT1), short, begins, labels, 0, unlearnt=rows.unlearnt.numpy())
+    tokens, *rest = rows
+    lengths, begins, unlearnt = (None if part is None else part.numpy() for part in rest)
+    batch = Batch(widened(tokens), lengths, begins if isolate_documents else None, labels, 0, unlearnt=unlearnt)
     fields = {"input_ids": batch.input_ids, "labels": batch.labels}
     if isolate_documents:
         return fields | {"position_ids": batch.position_ids}

@@ -246,12 +246,10 @@ class WorkerLoader(Loader):
 
     def _made(self) -> Iterator[Batch]:
         after = self._batches.position = self.position
-        for tokens, lengths, begins, unlearnt in self.loader:
+        for tokens, *rest in self.loader:
             after += self.batch_size
-            short = lengths.numpy() if int(lengths.min()) < self.dataset.width else None
-            borders = begins.numpy() if self.dataset.isolate_documents else None
-            wide = widened(tokens.to(self._device, non_blocking=True))
-            yield self._batch(wide, short, borders, after, unlearnt.numpy())
+            lengths, begins, unlearnt = (None if part is None else part.numpy() for part in rest)
+            yield self._batch(widened(tokens.to(self._device, non_blocking=True)), lengths, begins, after, unlearnt)
 
 
 def capped(workers: int) -> int:

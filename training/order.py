@@ -15,20 +15,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from tasks.artifacts.schedule import POSITIONS_MAX, Schedule, lay_period, rank_in_period, sources_to_train
-
-FIRST_BLOCK, LARGEST_BLOCK = 16, 8192
-"""Positions to compute ahead: at the start of a run, and once it is under way."""
-
-ROUNDS = 6
-SMALLEST_BITS = 4
-WORD = (1 << 64) - 1
-
-_GOLDEN = 0x9E3779B97F4A7C15
-_STEPS = tuple(np.uint64(_GOLDEN * turn & WORD) for turn in range(ROUNDS))
-_A, _B = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
-
-Words = np.ndarray[Any, np.dtype[np.uint64]]
+from training.feistel import GOLDEN, Domain, Words, domain, mix, permute
+from training.kernels import Drawing, draw
 
 
 class Places(NamedTuple):
@@ -38,35 +26,6 @@ class Places(NamedTuple):
     source: np.ndarray
     epoch: np.ndarray
     sequence: np.ndarray
-
-
-class Domain(NamedTuple):
-    """Sizes n and the shifts and masks of a Feistel network on the smallest 2^b >= n, each uint64[B]."""
-
-    size: Words
-    low_bits: Words
-    high_mask: Words
-    low_mask: Words
-
-
-def domain(size: np.ndarray) -> Domain:
-    """The network for [0, size), elementwise; size: int64[B], at least 1 and below 2^62."""
-    distinct, back = np.unique(size, return_inverse=True)
-    bits = np.array([max(SMALLEST_BITS, (int(n) - 1).bit_length()) for n in distinct], np.uint64)[back]
-    high = bits // np.uint64(2)
-    one = np.uint64(1)
-    return Domain(size.astype(np.uint64), bits - high, (one << high) - one, (one << (bits - high)) - one)
-
-
-def permute(index: Words, key: Words, on: Domain) -> Words:
-    """A keyed bijection of [0, size), elementwise: uint64[B] -> uint64[B].
-
-    An alternating Feistel network of six rounds (SplitMix64's finaliser as round function) on the smallest
-    power of two that holds size, walked along its cycle until it is back below size (Black and Rogaway,
-    CT-RSA 2002): two turns at most on average. 50 ns an index in blocks of 16,384, 90 of 4,096, 210 of 1,024 (one core,
-    2026); numba's 20 would cost a second of compilation before the first batch.
-    """
-    return _walk(index, key, *on)
 
 
 def source_key(seed: int, source: str) -> int:
@@ -111,24 +70,24 @@ class Order:
         held = [[shard.sequences for shard in schedule.sources[name]["train"].shards] for name in self.sources]
         self._shards = [np.array(counts, np.int64) for counts in held]
         self._keys = np.array([source_key(schedule.seed, name) for name in self.sources], np.uint64)
-        self._period = schedule.period
-        self._starts = np.array([stage.start for stage in schedule.stages], np.int64)
         stages, names = schedule.stages, self.sources
-        self._quotas = np.array([[stage.quotas.get(name, 0) for name in names] for stage in stages], np.int64)
-        self._cursors = np.array([[stage.cursors[name] for name in names] for stage in stages], np.int64)
-        self._tables = np.stack([_lay(quotas) for quotas in self._quotas])
-        self._ranks = np.stack([rank_in_period(table) for table in self._tables])
+        quotas = np.array([[stage.quotas.get(name, 0) for name in names] for stage in stages], np.int64)
+        tables = np.stack([_lay(of_stage) for of_stage in quotas]).astype(np.int64)
+        self._drawing = Drawing(
+            starts=np.array([stage.start for stage in stages], np.int64),
+            tables=tables,
+            ranks=np.stack([rank_in_period(table) for table in tables]).astype(np.int64),
+            cursors=np.array([[stage.cursors[name] for name in names] for stage in stages], np.int64),
+            quotas=quotas,
+            sizes=self._sizes,
+        )
 
     def at(self, positions: np.ndarray) -> Places:
         """Where each position of int64[B] reads; raises ValueError for a position below 0 or beyond 2^62."""
         if len(positions) and not 0 <= positions.min() <= positions.max() < POSITIONS_MAX:
             bounds = f"[{positions.min()}, {positions.max()}]"
             raise ValueError(f"positions {bounds} must lie in [0, {POSITIONS_MAX})")
-        stage = np.searchsorted(self._starts, positions, side="right") - 1
-        periods, offset = np.divmod(positions - self._starts[stage], self._period)
-        source = self._tables[stage, offset]
-        drawn = self._cursors[stage, source] + periods * self._quotas[stage, source] + self._ranks[stage, offset]
-        epoch, within = np.divmod(drawn, self._sizes[source])
+        stage, source, epoch, within = draw(positions, self._drawing)
         return Places(stage, source, epoch, self._shuffled(source, epoch, within))
 
     def _shuffled(self, source: np.ndarray, epoch: np.ndarray, within: np.ndarray) -> np.ndarray:
@@ -162,7 +121,7 @@ class Order:
 
 def _derived(key: Any, number: np.ndarray) -> Words:
     """A key of its own for each number from 0 on, uint64[B]."""
-    derived: Words = _mix(key + (number.astype(np.uint64) + np.uint64(1)) * np.uint64(_GOLDEN))
+    derived: Words = mix(key + (number.astype(np.uint64) + np.uint64(1)) * np.uint64(GOLDEN))
     return derived
 
 
@@ -171,27 +130,3 @@ def _lay(quotas: np.ndarray) -> np.ndarray:
     taking = np.flatnonzero(quotas)
     period: np.ndarray = taking[lay_period(quotas[taking].tolist())]
     return period
-
-
-def _mix(word: Any) -> Any:
-    """SplitMix64's finaliser (Steele, Lea and Flood, OOPSLA 2014)."""
-    word = (word ^ (word >> _S30)) * _A
-    word = (word ^ (word >> _S27)) * _B
-    return word ^ (word >> _S31)
-
-
-def _network(word: Any, key: Any, low_bits: Any, high_mask: Any, low_mask: Any) -> Any:
-    high, low = word >> low_bits, word & low_mask
-    for turn in range(0, ROUNDS, 2):
-        high = high ^ (_mix(low + key + _STEPS[turn]) & high_mask)
-        low = low ^ (_mix(high + key + _STEPS[turn + 1]) & low_mask)
-    return (high << low_bits) | low
-
-
-def _walk(index: Words, key: Words, size: Words, *shape: Words) -> Words:
-    found: Words = _network(index, key, *shape)
-    outside = np.flatnonzero(found >= size)
-    while len(outside):
-        found[outside] = _network(found[outside], key[outside], *(field[outside] for field in shape))
-        outside = outside[found[outside] >= size[outside]]
-    return found

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tasks.artifacts.canonical import file_digest
 from tasks.artifacts.schedule import Schedule, ScheduleError, folder_content
 from tasks.artifacts.shards import ShardError, ShardReader
+from training.digests import file_digest
 
 SUFFIXES = (".bin", ".idx", ".starts.npy", ".stops.npy")
 WHERE_NEEDED = (".loss", ".classes.npy")

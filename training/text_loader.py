@@ -16,9 +16,10 @@ from torch.utils.data import DataLoader
 from training.collate import LLMDataCollator
 from training.dataset import own_rows
 from training.encoders import pad_id
+from training.feistel import domain, permute
 from training.masks import Labels
 from training.online import LMTextDataset
-from training.order import domain, permute, source_key
+from training.order import source_key
 
 
 class EpochBatches:
