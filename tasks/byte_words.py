@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from tasks.text.ascii_words import simple, word_stops
+from tasks.character_kinds import CharacterKinds
+from tasks.text.byte_level_words import simple, word_stops
 from tasks.text.merging import Merges
 from tasks.text.seams import WORD_SEAMS
 
@@ -72,6 +73,7 @@ class ByteWords:
     def __init__(self, library: Any, content: Mapping[str, Any], pattern: str) -> None:
         model = content["model"]
         self._library, self._modern, self._digits = library, pattern != GPT2, DIGITS[pattern]
+        self._kinds = CharacterKinds(library.pre_tokenizer, self._modern, self._digits)
         self._vocabulary = model["vocab"] if model.get("ignore_merges") else {}
         self._numbers = {name: model["vocab"][name] for name in _byte_names() if name in model["vocab"]}
         self._symbols = np.array([self._numbers.get(name, -1) for name in _byte_names()], np.int32)
@@ -90,20 +92,41 @@ class ByteWords:
 
     def learn(self, data: Array, stops: Array) -> tuple[Array, Array]:
         """(ids int32, ids of each segment int64)."""
-        spelled = data.tobytes()
-        fast = simple(data, stops) & (not self._vocabulary)
+        if not len(stops):
+            return np.empty(0, np.int32), np.empty(0, np.int64)
+        spelled, kinds = data.tobytes(), self._kinds.of(data)
+        fast = self._told(spelled, data, kinds, stops)
         borders, known = self._parts(spelled, stops, fast)
         part_of = np.searchsorted(stops, borders)
-        chosen = fast[np.searchsorted(stops, borders)]
+        chosen = fast[part_of]
         chosen[list(known)] = False
         begins = stops - np.diff(stops, prepend=0)
         slow = np.flatnonzero(~fast).tolist()
         others = self._slowly([spelled[begins[at] : stops[at]].decode() for at in slow])
         known |= dict(zip(np.searchsorted(borders, stops[slow]).tolist(), others, strict=True))
-        ids, sizes = _put_in(*self._fast(data, borders, chosen), known)
+        ids, sizes = _put_in(*self._fast(data, kinds, borders, chosen), known)
         return ids, np.diff(
             np.concatenate([[0], np.cumsum(sizes)])[np.searchsorted(part_of, np.arange(len(stops) + 1))]
         )
+
+    def _told(self, spelled: bytes, data: Array, kinds: Array, stops: Array) -> Array:
+        """Which segments are cut into words here, bool [m]: none with a character that the library alone knows, beyond
+        ASCII none that it normalizes or that holds an added token, and none with a word above LONG."""
+        if self._vocabulary:
+            return np.zeros(len(stops), bool)
+        fast, begins = simple(kinds, stops), stops - np.diff(stops, prepend=0)
+        normalizer = self._library.normalizer
+        if normalizer is not None or self._within is not None:
+            for at in np.flatnonzero((np.maximum.reduceat(data, begins) > 127) & fast).tolist():
+                text = spelled[begins[at] : stops[at]].decode()
+                moved = normalizer is not None and normalizer.normalize_str(text) != text
+                fast[at] = not moved and (self._within is None or self._within.search(text) is None)
+        long = fast & (stops - begins > LONG)
+        if long.any():
+            ends, _ = word_stops(data, kinds, stops, long, self._modern, self._digits)
+            starts = np.maximum(np.concatenate([[0], ends[:-1]]), begins[np.searchsorted(stops, ends)])
+            fast[np.searchsorted(stops, ends[ends - starts > LONG])] = False
+        return fast
 
     def _parts(self, spelled: bytes, stops: Array, fast: Array) -> tuple[Array, dict[int, list[int]]]:
         """(where the parts of all segments end, ids of the parts that are added tokens): those of fast segments are
@@ -124,9 +147,9 @@ class ByteWords:
         borders = borders[borders > 0]
         return borders, dict(zip(np.searchsorted(borders, cuts[:, 1]).tolist(), cuts[:, 2:].tolist(), strict=True))
 
-    def _fast(self, data: Array, borders: Array, chosen: Array) -> tuple[Array, Array]:
+    def _fast(self, data: Array, kinds: Array, borders: Array, chosen: Array) -> tuple[Array, Array]:
         """(ids, how many of each part) of the chosen parts; the others have none yet."""
-        ends, counts = word_stops(data, borders, chosen, self._modern, self._digits)
+        ends, counts = word_stops(data, kinds, borders, chosen, self._modern, self._digits)
         kept = np.repeat(chosen, np.diff(borders, prepend=0))
         ids, each = self._merges.merged(self._symbols[data[kept]], np.cumsum(kept)[ends - 1])
         return ids, np.diff(np.concatenate([[0], np.cumsum(each)])[np.concatenate([[0], np.cumsum(counts)])])

@@ -1,7 +1,8 @@
-"""ASCII text cut into words as the expressions of byte-level tokenizers do it.
+"""Text cut into words as the expressions of byte-level tokenizers do it.
 
-In: bytes and where segments lie in them. Out: where each word ends. It holds for the characters of SIMPLE alone, on
-which every version of every library agrees what is a letter, a digit or white.
+In: bytes, what each one's character is, and where segments lie in them. Out: where each word ends. What is a letter, a
+digit or white is the affair of the library that the ids are of (tasks.character_kinds); ASCII is known here, but for
+control characters.
 
 GPT-2's: endings, then an optional space and letters, digits or marks, then white characters but the last before a word.
 Llama 3's and Qwen's (`modern`): endings in any case; letters may follow one character of any kind but a newline; digits
@@ -17,29 +18,32 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-LETTER, DIGIT, SPACE, TAB, NEWLINE, MARK, OTHER = range(7)
-KINDS = np.full(256, OTHER, np.uint8)
-KINDS[0x21:0x7F] = MARK
-KINDS[[*range(0x41, 0x5B), *range(0x61, 0x7B)]] = LETTER
-KINDS[0x30:0x3A] = DIGIT
-KINDS[0x20], KINDS[0x09], KINDS[[0x0A, 0x0D]] = SPACE, TAB, NEWLINE
+LETTER, DIGIT, SPACE, WHITE, NEWLINE, MARK, OTHER = range(7)
+"""Kinds of characters. MARK: none of those before it; OTHER: one of which this module must not judge."""
+
+ASCII = np.full(128, OTHER, np.uint8)
+ASCII[0x21:0x7F] = MARK
+ASCII[[*range(0x41, 0x5B), *range(0x61, 0x7B)]] = LETTER
+ASCII[0x30:0x3A] = DIGIT
+ASCII[0x20], ASCII[0x09], ASCII[[0x0A, 0x0D]] = SPACE, WHITE, NEWLINE
 
 
-def simple(data: Array, stops: Array) -> Array:
-    """Whether each segment (up to its stop; bool [m]) holds but letters, digits, marks, spaces, tabs and newlines."""
+def simple(kinds: Array, stops: Array) -> Array:
+    """Whether no character of a segment (up to its stop; bool [m]) is OTHER. kinds: uint8 [n], of each byte."""
     if not len(stops):
         return np.empty(0, bool)
-    begins = np.concatenate([[0], stops[:-1]])
-    return np.maximum.reduceat(KINDS[data], begins) < OTHER
+    return np.maximum.reduceat(kinds, np.concatenate([[0], stops[:-1]])) < OTHER
 
 
-def word_stops(data: Array, stops: Array, chosen: Array, modern: bool, digits: int) -> tuple[Array, Array]:
+def word_stops(
+    data: Array, kinds: Array, stops: Array, chosen: Array, modern: bool, digits: int
+) -> tuple[Array, Array]:
     """(end of each word in data int64, words of each segment int64 [m]) of the chosen segments; the others have none.
 
-    digits: the most that one word has; 0 for no limit.
+    kinds: uint8 [n], each byte of a character has its kind. digits: the most that one word has; 0 for no limit.
     """
     ends, counts = np.empty(len(data), np.int64), np.zeros(len(stops), np.int64)
-    found = _cut(data, KINDS[data], stops, chosen, modern, digits, ends, counts)
+    found = _cut(data, kinds, stops, chosen, modern, digits, ends, counts)
     return ends[:found], counts
 
 
@@ -70,6 +74,15 @@ def _run(kinds: Array, at: int, stop: int, kind: int) -> Any:
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _after(data: Array, at: int, stop: int) -> Any:
+    """One past the character that begins at `at`."""
+    at += 1
+    while at < stop and data[at] & 0xC0 == 0x80:
+        at += 1
+    return at
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _ending(data: Array, at: int, stop: int, fold: int) -> int:
     """Length of 's, 't, 'm, 'd, 're, 've or 'll at `at`, else 0. fold: 0x20 for letters of any case."""
     if data[at] != 0x27 or at + 1 >= stop:
@@ -87,12 +100,17 @@ def _ending(data: Array, at: int, stop: int, fold: int) -> int:
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _white(kinds: Array, at: int, stop: int) -> Any:
+def _white(data: Array, kinds: Array, at: int, stop: int) -> Any:
     """One past the white characters from `at` on, but for the last where a word follows more than one."""
     end = at
     while end < stop and 2 <= kinds[end] <= 4:
         end += 1
-    return end if end == stop or end - at == 1 else end - 1
+    if end == stop:
+        return end
+    last = end - 1
+    while data[last] & 0xC0 == 0x80:
+        last -= 1
+    return last if last > at else end
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
@@ -104,7 +122,7 @@ def _next_gpt2(data: Array, kinds: Array, at: int, stop: int) -> Any:
     kind = kinds[first]
     if kind == 0 or kind == 1 or kind == 5:
         return _run(kinds, first, stop, kind)
-    return _white(kinds, at, stop)
+    return _white(data, kinds, at, stop)
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
@@ -115,11 +133,11 @@ def _next_modern(data: Array, kinds: Array, at: int, stop: int, digits: int) -> 
     kind = kinds[at]
     if kind == 0:
         return _run(kinds, at, stop, 0)
-    if kind != 1 and kind != 4 and at + 1 < stop and kinds[at + 1] == 0:
-        return _run(kinds, at + 1, stop, 0)
     if kind == 1:
-        end = _run(kinds, at, stop, 1)
-        return min(end, at + digits) if digits else end
+        return _digits(data, kinds, at, stop, digits)
+    second = _after(data, at, stop)
+    if kind != 4 and second < stop and kinds[second] == 0:
+        return _run(kinds, second, stop, 0)
     first = at + 1 if kind == 2 and at + 1 < stop else at
     if kinds[first] == 5:
         return _run(kinds, _run(kinds, first, stop, 5), stop, 4)
@@ -128,4 +146,15 @@ def _next_modern(data: Array, kinds: Array, at: int, stop: int, digits: int) -> 
         if kinds[end] == 4:
             last = end
         end += 1
-    return last + 1 if last >= 0 else _white(kinds, at, stop)
+    return last + 1 if last >= 0 else _white(data, kinds, at, stop)
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _digits(data: Array, kinds: Array, at: int, stop: int, digits: int) -> Any:
+    """One past the digits from `at` on, so many of them at most."""
+    if not digits:
+        return _run(kinds, at, stop, 1)
+    for _ in range(digits):
+        if at < stop and kinds[at] == 1:
+            at = _after(data, at, stop)
+    return at
