@@ -47,6 +47,54 @@ def word_stops(
     return ends[:found], counts
 
 
+def mark_words(data: Array, kinds: Array, stops: Array, modern: bool, digits: int, marked: Array) -> None:
+    """Put into `marked` where segments begin (up to their stops; int64 [m]), and words in those without OTHER.
+
+    marked: bool [n + 1]. What is marked within a word stays, in segments with OTHER it goes.
+    """
+    _mark(data, kinds, stops, simple(kinds, stops), modern, digits, marked)
+
+
+def spread(data: Array, kind_of: Array) -> tuple[Array, int]:
+    """(the kind of each byte's character uint8 [n], the highest). data: UTF-8; kind_of: uint8, by code point."""
+    kinds = np.empty(len(data), np.uint8)
+    return kinds, _spread(data, kind_of, kinds)
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _spread(data: Array, kind_of: Array, kinds: Array) -> int:
+    at, size, highest = 0, len(data), np.uint8(0)
+    while at < size:
+        byte = data[at]
+        if byte < 0x80:
+            kinds[at] = kind_of[byte]
+            highest = max(highest, kinds[at])
+            at += 1
+            continue
+        step = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+        point = np.int64(byte & (0xFF >> (step + 1)))
+        for later in range(at + 1, min(at + step, size)):
+            point = (point << 6) | np.int64(data[later] & 0x3F)
+        kinds[at : at + step] = kind_of[point]
+        highest = max(highest, kind_of[point])
+        at += step
+    return int(highest)
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _mark(data: Array, kinds: Array, stops: Array, chosen: Array, modern: bool, digits: int, marked: Array) -> None:
+    at = 0
+    for number in range(len(stops)):
+        stop = stops[number]
+        if not chosen[number]:
+            marked[at:stop] = False
+            marked[at] = True
+            at = stop
+        while at < stop:
+            marked[at] = True
+            at = _next_modern(data, kinds, at, stop, digits) if modern else _next_gpt2(data, kinds, at, stop)
+
+
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _cut(
     data: Array, kinds: Array, stops: Array, chosen: Array, modern: bool, digits: int, ends: Array, counts: Array
