@@ -45,8 +45,8 @@ bench: install ## speeds as ratios against peers or limits, one JSON line each
 bench-dedup: install ## dedup and decontamination; GRISTMILL_PEERS names an environment with benchmarks/dedup-requirements.txt
 	python -m benchmarks dedup decontaminate 2>&1 $(if $(LOG),| tee $(LOG))
 
-bench-tokens: install ## the tokenize step against the bare libraries, in CPU seconds
-	python -m benchmarks tokens
+bench-tokens: install ## tokenize, pack and shard against the bare libraries and peers; GRISTMILL_PEERS names an environment with benchmarks/packing-requirements.txt
+	python -m benchmarks tokens packing 2>&1 >/dev/null | tee docs/logs/bench-tokens.txt
 
 bench-loader: install ## batches against the memory's own speed and other loaders
 	python -m benchmarks loader

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,15 @@ LONG, SHORT = "long", "short"
 """Why ids of a document are left out: it is longer than a sequence, or a single id, which has no target."""
 
 
+class Cut(NamedTuple):
+    """Pieces of documents: which [n], their ids [starts, stops) of the part, whether one closes its document."""
+
+    which: np.ndarray[Any, Any]
+    starts: np.ndarray[Any, Any]
+    stops: np.ndarray[Any, Any]
+    closes: np.ndarray[Any, Any]
+
+
 def make(reads: Reads, params: PackParams) -> Made:
     """The pieces of the group. spec: {"domain", "split", "parts": its parts in order}, and "strategy" and
     "tokens_per_sequence" where sequences are whole pieces.
@@ -42,9 +51,9 @@ def make(reads: Reads, params: PackParams) -> Made:
     table = whole
     if "strategy" in reads.spec:
         limit = reads.spec["tokens_per_sequence"] + 1
-        table = _ordered(
-            _cut(whole, limit, _policies(whole, params), counts), limit, reads.spec["strategy"], params.seed
-        )
+        names = whole["part"].combine_chunks().dictionary_encode()
+        cut = _cut(whole, limit, _policies(names, params), counts)
+        table = _ordered(whole["row"], names, cut, limit, reads.spec["strategy"], params.seed)
     counts["tokens_stream"] = _tokens(table)
     return Made({".parquet": table}, dict(counts))
 
@@ -60,20 +69,19 @@ def _documents(reads: Reads, part: str) -> pa.Table:
     stops = np.cumsum(tokens)
     mine = [pc.equal(places[name], reads.spec[name]).to_numpy() for name in ("split", "domain")]
     rows = np.flatnonzero(mine[0] & mine[1] & (tokens > 0))
-    columns = {"part": [part] * len(rows), "row": rows, "start": (stops - tokens)[rows], "stop": stops[rows]}
+    columns = {"part": pa.repeat(part, len(rows)), "row": rows, "start": (stops - tokens)[rows], "stop": stops[rows]}
     flags = {"opens": np.zeros(len(rows), bool), "closes": np.ones(len(rows), bool)}
     return pa.table(columns | flags, schema=PIECES)
 
 
-def _policies(whole: pa.Table, params: PackParams) -> np.ndarray[Any, Any]:
+def _policies(parts: pa.DictionaryArray, params: PackParams) -> np.ndarray[Any, Any]:
     """What becomes of each document if it is too long, by its source: words [n]."""
-    parts = whole["part"].combine_chunks().dictionary_encode()
     words = [params.long_of.get(part.split("-")[0], params.long) for part in parts.dictionary.to_pylist()]
     policies: np.ndarray[Any, Any] = np.array(words)[parts.indices.to_numpy()]
     return policies
 
 
-def _cut(whole: pa.Table, limit: int, policies: np.ndarray[Any, Any], counts: Counter[str]) -> pa.Table:
+def _cut(whole: pa.Table, limit: int, policies: np.ndarray[Any, Any], counts: Counter[str]) -> Cut:
     """Pieces of 2 to `limit` ids. policies [n], for longer documents: split (neighbours share one id, so no target is
     lost), cut (the beginning stays) or leave_out. Adds to counts what is repeated or dropped."""
     starts, stops = (whole[name].to_numpy() for name in ("start", "stop"))
@@ -92,20 +100,27 @@ def _cut(whole: pa.Table, limit: int, policies: np.ndarray[Any, Any], counts: Co
     begins = starts[which] + number * (limit - 1)
     ends = np.minimum(begins + limit, stops[which])
     _add(counts, "tokens_repeated", number > 0)
-    table = whole.take(pa.array(which))
-    changed = {"start": begins, "stop": ends, "closes": ends == stops[which]}
-    return pa.table({name: changed.get(name, table[name]) for name in PIECES.names}, schema=PIECES)
+    return Cut(which, begins, ends, ends == stops[which])
 
 
-def _ordered(pieces: pa.Table, limit: int, strategy: str, seed: int) -> pa.Table:
-    """The pieces as the sequences hold them one after another; `opens` marks the first of each sequence."""
-    sizes = pieces["stop"].to_numpy() - pieces["start"].to_numpy()
-    order = bins = np.arange(len(sizes))
+def _ordered(
+    rows: pa.ChunkedArray, parts: pa.DictionaryArray, cut: Cut, limit: int, strategy: str, seed: int
+) -> pa.Table:
+    """The pieces as the sequences hold them one after another; `opens` marks the first of each sequence. rows and
+    parts: of the documents."""
+    order = bins = np.arange(len(cut.which))
     if strategy == "best_fit":
-        order, bins = best_fit(sizes, limit, seed)
-    opens = np.diff(bins, prepend=-1) != 0
-    table = pieces.take(pa.array(order))
-    return table.set_column(PIECES.get_field_index("opens"), PIECES.field("opens"), pa.array(opens))
+        order, bins = best_fit(cut.stops - cut.starts, limit, seed)
+    taken = pa.array(cut.which[order])
+    columns = {
+        "part": parts.take(taken).cast(pa.string()),
+        "row": rows.take(taken),
+        "start": cut.starts[order],
+        "stop": cut.stops[order],
+        "opens": np.diff(bins, prepend=-1) != 0,
+        "closes": cut.closes[order],
+    }
+    return pa.table(columns, schema=PIECES)
 
 
 def _tokens(pieces: pa.Table) -> int:
