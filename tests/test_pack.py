@@ -259,6 +259,19 @@ def test_case_27_nothing_is_lost_unreported(length):
         assert counts["sequences"] >= (counts["tokens_in"] - 1) // length
 
 
+@pytest.mark.parametrize("length", [16, 17, 32, 33])
+def test_case_27_by_best_fit(length):
+    """Lengths 1 to 40 and 4097: nothing is lost but documents of one id, which have no target; no length packs badly."""
+    lens = np.array([*range(1, 41), 4097])
+    piece, _ = packed(lens, strategy="best_fit", tokens_per_sequence=length)
+    reasons = {key: count for key, count in piece.counts.items() if key.startswith("tokens_dropped")}
+    assert (piece.counts["tokens_in"], reasons) == (int(lens.sum()), {"tokens_dropped|reason=short": 1})
+    half = np.repeat(np.arange(2, length // 2 + 1), 20)
+    order, bins = best_fit(half, length + 1, 1)
+    assert half.sum() / ((bins.max() + 1) * (length + 1)) > 0.9
+    assert sorted(order) == list(range(len(half)))
+
+
 # --- splits and pieces ----------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tasks.artifacts.documents import DOCUMENTS, TEXT
 from tasks.artifacts.manifest import Entry
 from tasks.artifacts.shards import ShardError, ShardIndex, ShardReader, checked_ids, index_bytes
 from tasks.artifacts.tokens import PIECES, SEQUENCES, token_dtype
@@ -126,6 +127,30 @@ def test_a_shard_reads_back_without_a_copy(tmp_path):
     assert not reader.tokens.flags.writeable
     reader.index.verify()
     reader.check_ids(10)
+
+
+def test_case_38_the_last_document_of_a_sparse_shard_of_five_gib(tmp_path):
+    """Ids, bytes and sequences beyond 2^31 and 2^32: 5 documents of 2^28 - 1 int32 and one of 7."""
+    sizes = np.array([*[(1 << 28) - 1] * 5, 7])
+    total, last = int(sizes.sum()), np.array([5, 6, 7, 8, 9, 10, 2], I4)
+    with (tmp_path / "shard_00000.bin").open("wb") as file:
+        file.truncate(4 * total)
+        file.seek(4 * (total - 7))
+        file.write(last.tobytes())
+    (tmp_path / "shard_00000.idx").write_bytes(index_bytes(sizes, I4))
+    np.save(tmp_path / "shard_00000.starts.npy", np.array([0, total - 7], "<u8"))
+    np.save(tmp_path / "shard_00000.stops.npy", np.array([513, total], "<u8"))
+    reader = ShardReader(tmp_path, "shard_00000")
+    reader.verify()
+    assert (4 * total, reader.index.tokens) == (5 * (1 << 30) + 8, total)
+    assert reader.index.pointers[-1] == 4 * (total - 7) > 1 << 32
+    assert reader.sequence(1).tolist() == last.tolist()
+    assert reader.sequence(0).tolist() == [0] * 513
+
+
+def test_case_38_columns_of_text_have_offsets_of_64_bits():
+    for schema in (DOCUMENTS, TEXT):
+        assert schema.field("text").type == pa.large_string()
 
 
 def test_an_empty_shard(tmp_path):
