@@ -235,12 +235,14 @@ def test_bounds_of_another_type_are_named(tmp_path, bounds):
 
 def facts_at(tmp_path, vocab_size=100, eos_id=2):
     path = tmp_path / "tokenizer.json"
-    path.write_text(json.dumps({"vocab_size": vocab_size, "eos_id": eos_id, "dtype": token_dtype(vocab_size).str}))
+    path.write_text(
+        json.dumps({"vocab_size": vocab_size, "eos_id": eos_id, "bos_id": 1, "dtype": token_dtype(vocab_size).str})
+    )
     return path
 
 
 def stream_reads(tmp_path, pieces, flats, **facts):
-    rows = [piece if len(piece) == 6 else (*piece, False, True) for piece in pieces]
+    rows = [(*piece, *(False, True, False)[len(piece) - 4 :]) for piece in pieces]
     table = pa.table([pa.array(list(column)) for column in zip(*rows, strict=True)], schema=PIECES)
     return MemoryReads(
         "web/train/shard_00000",
@@ -261,6 +263,24 @@ def test_a_stream_is_its_pieces_in_order(tmp_path):
     assert result.files[".bin"].dtype == U2
     assert parsed(result.files[".idx"])[2] == (2, 3, 1, 3)
     assert result.counts == {"tokens": 9, "documents": 4, "bytes": 18, "learnt": 9}
+
+
+def test_a_bos_that_pack_puts_in_belongs_to_its_piece_and_carries_no_loss(tmp_path):
+    pieces = [
+        ("web-1", 0, 0, 2, True, True, True),
+        ("web-1", 1, 2, 4, False, False),
+        ("web-1", 1, 4, 5, True, True, True),
+    ]
+    reads = stream_reads(tmp_path, pieces, FLATS)
+    result = stream_folder.make(reads, None)
+    assert result.files[".bin"].tolist() == [1, 7, 2, 8, 9, 1, 2]
+    assert parsed(result.files[".idx"])[2] == (3, 2, 2)
+    assert result.counts == {"tokens": 7, "documents": 3, "bytes": 14, "learnt": 5}
+    reads.spec["masked"] = ["web-1"]
+    reads._arrays["tokenize/tokens.loss", "web-1"] = np.array([1, 0, 1, 1, 1, 1, 1, 1], np.uint8)
+    result = stream_folder.make(reads, None)
+    assert list(result.files[".loss"]) == [0, 1, 0, 1, 1, 0, 1]
+    assert result.counts["learnt"] == 4
 
 
 @settings(deadline=None)

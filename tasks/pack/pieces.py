@@ -1,8 +1,8 @@
 """The folder pack/pieces: which ids of which rows make up a group's stream, in order.
 
 In: the rows and splits of the group's parts. Out: a piece for each kept document of the group's split; with the
-strategies best_fit and document, for each run of a document that fits a sequence, in the order of the sequences. It
-copies no id.
+strategies best_fit and document, for each run of a document that fits a sequence, in the order of the sequences; and
+where each sequence begins with BOS, of concat too, cut where sequences end. It copies no id.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tasks.artifacts.tokens import PIECES
+from tasks.artifacts.tokens import FIRST, PIECES, SEQUENCE
 from tasks.errors import InvariantError
 from tasks.pack.best_fit import best_fit
 from tasks.step import Made, Reads
@@ -29,32 +29,41 @@ LONG, SHORT = "long", "short"
 """Why ids of a document are left out: it is longer than a sequence, or a single id, which has no target."""
 
 
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
+
+
 class Cut(NamedTuple):
     """Pieces of documents: which [n], their ids [starts, stops) of the part, whether one closes its document."""
 
     which: np.ndarray[Any, Any]
     starts: np.ndarray[Any, Any]
     stops: np.ndarray[Any, Any]
-    closes: np.ndarray[Any, Any]
+    closes: Flags
 
 
 def make(reads: Reads, params: PackParams) -> Made:
-    """The pieces of the group. spec: {"domain", "split", "parts": its parts in order}, and "strategy" and
-    "tokens_per_sequence" where sequences are whole pieces.
+    """The pieces of the group. spec: {"domain", "split", "parts": its parts in order}, "bos" where pack puts it, and
+    "strategy" and "tokens_per_sequence" where sequences are whole pieces.
 
     Counts: tokens_in (of the documents) = tokens_stream (of the pieces) - tokens_repeated (the id that neighbouring
-    pieces of one document share) + tokens_dropped by reason.
+    pieces of one document share) - tokens_added (BOS) + tokens_dropped by reason.
     """
     parts: Sequence[str] = reads.spec["parts"]
     whole = pa.concat_tables([_documents(reads, part) for part in parts])
     counts = Counter({"documents_in": whole.num_rows, "parts": len(parts), "tokens_in": _tokens(whole)})
     table = whole
     if "strategy" in reads.spec:
-        limit = reads.spec["tokens_per_sequence"] + 1
+        limit = reads.spec["tokens_per_sequence"] + (reads.spec.get("bos") != SEQUENCE)
         names = whole["part"].combine_chunks().dictionary_encode()
-        cut = _cut(whole, limit, _policies(names, params), counts)
-        table = _ordered(whole["row"], names, cut, limit, reads.spec["strategy"], params.seed)
-    counts["tokens_stream"] = _tokens(table)
+        if reads.spec["strategy"] == "concat":
+            cut, opens = _blocks(whole, limit)
+        else:
+            cut = _cut(whole, limit, _policies(names, params), counts)
+            cut, opens = _ordered(cut, limit, reads.spec["strategy"], params.seed)
+        table = _table(whole["row"], names, cut, opens)
+    table, added = _with_bos(table, reads.spec.get("bos"))
+    _add(counts, "tokens_added", added)
+    counts["tokens_stream"] = _tokens(table) + int(added.sum())
     return Made({".parquet": table}, dict(counts))
 
 
@@ -70,7 +79,8 @@ def _documents(reads: Reads, part: str) -> pa.Table:
     mine = [pc.equal(places[name], reads.spec[name]).to_numpy() for name in ("split", "domain")]
     rows = np.flatnonzero(mine[0] & mine[1] & (tokens > 0))
     columns = {"part": pa.repeat(part, len(rows)), "row": rows, "start": (stops - tokens)[rows], "stop": stops[rows]}
-    flags = {"opens": np.zeros(len(rows), bool), "closes": np.ones(len(rows), bool)}
+    none = np.zeros(len(rows), bool)
+    flags = {"opens": none, "closes": ~none, "bos": none}
     return pa.table(columns | flags, schema=PIECES)
 
 
@@ -103,24 +113,46 @@ def _cut(whole: pa.Table, limit: int, policies: np.ndarray[Any, Any], counts: Co
     return Cut(which, begins, ends, ends == stops[which])
 
 
-def _ordered(
-    rows: pa.ChunkedArray, parts: pa.DictionaryArray, cut: Cut, limit: int, strategy: str, seed: int
-) -> pa.Table:
-    """The pieces as the sequences hold them one after another; `opens` marks the first of each sequence. rows and
-    parts: of the documents."""
+def _blocks(whole: pa.Table, room: int) -> tuple[Cut, Flags]:
+    """The stream of all documents in runs of `room` ids, cut where documents end too, and which pieces begin a run."""
+    starts, stops = (whole[name].to_numpy() for name in ("start", "stop"))
+    ends = np.cumsum(stops - starts)
+    cuts = np.union1d(ends, np.arange(room, ends[-1] if len(ends) else 0, room))
+    begins = np.concatenate([np.zeros(1, np.int64), cuts])[:-1]
+    which = np.searchsorted(ends, begins, "right")
+    moved = (stops - ends)[which]
+    return Cut(which, begins + moved, cuts + moved, cuts == ends[which]), begins % room == 0
+
+
+def _ordered(cut: Cut, limit: int, strategy: str, seed: int) -> tuple[Cut, Flags]:
+    """The pieces as the sequences hold them one after another, and which is the first of a sequence."""
     order = bins = np.arange(len(cut.which))
     if strategy == "best_fit":
         order, bins = best_fit(cut.stops - cut.starts, limit, seed)
-    taken = pa.array(cut.which[order])
+    return Cut(*(column[order] for column in cut)), np.diff(bins, prepend=-1) != 0
+
+
+def _table(rows: pa.ChunkedArray, parts: pa.DictionaryArray, cut: Cut, opens: Flags) -> pa.Table:
+    """rows, parts: of the documents."""
+    taken = pa.array(cut.which)
     columns = {
         "part": parts.take(taken).cast(pa.string()),
         "row": rows.take(taken),
-        "start": cut.starts[order],
-        "stop": cut.stops[order],
-        "opens": np.diff(bins, prepend=-1) != 0,
-        "closes": cut.closes[order],
+        "start": cut.starts,
+        "stop": cut.stops,
+        "opens": opens,
+        "closes": cut.closes,
+        "bos": np.zeros(len(opens), bool),
     }
     return pa.table(columns, schema=PIECES)
+
+
+def _with_bos(table: pa.Table, where: str | None) -> tuple[pa.Table, Flags]:
+    """The pieces, and before which of them a BOS stands: the first of all, or those that begin a sequence."""
+    begins = table["opens"].to_numpy() if where == SEQUENCE else np.zeros(table.num_rows, bool)
+    if where == FIRST:
+        begins[:1] = True
+    return table.set_column(PIECES.get_field_index("bos"), PIECES.field("bos"), pa.array(begins)), begins
 
 
 def _tokens(pieces: pa.Table) -> int:
