@@ -5,7 +5,7 @@ BIN := $(CURDIR)/$(VENV)/bin
 export PATH := $(BIN):$(PATH)
 SOURCES := flows tasks training audit
 
-.PHONY: help install demo test test-long test-gpu check lock bench bench-dedup bench-text bench-tokens bench-loader kill-demo clean
+.PHONY: help install demo test test-long test-gpu check lock bench bench-chain bench-dedup bench-text bench-tokens bench-loader kill-demo clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -45,8 +45,11 @@ bench: install ## speeds as ratios against peers or limits, one JSON line each
 bench-dedup: install ## dedup and decontamination; GRISTMILL_PEERS names an environment with benchmarks/dedup-requirements.txt
 	python -m benchmarks dedup decontaminate 2>&1 $(if $(LOG),| tee $(LOG))
 
-bench-tokens: install ## the tokenize step against the bare libraries, in CPU seconds
-	python -m benchmarks tokens
+bench-tokens: install ## tokenize, pack and shard against the bare libraries and peers; GRISTMILL_PEERS names an environment with benchmarks/packing-requirements.txt
+	python -m benchmarks tokens packing 2>&1 >/dev/null | tee docs/logs/bench-tokens.txt
+
+bench-chain: install ## files to mixture.json beside DataTrove, 300 MB, into docs/logs/bench-chain.txt; GRISTMILL_PEERS as for bench-text
+	python -m benchmarks chain 2>&1 >/dev/null | tee docs/logs/bench-chain.txt
 
 bench-loader: install ## batches against the memory's own speed and other loaders
 	python -m benchmarks loader

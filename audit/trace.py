@@ -120,7 +120,7 @@ class Tracer:
         part, row, size = piece["part"], piece["row"], piece["stop"] - piece["start"]
         document = self._row(DOCUMENTS, ["id", "url"], part, row)
         found = self._row(PLACES, ["file", "record"], part, row)
-        ids = (start, min(stop, size))
+        ids = (max(start - piece["bos"], 0), min(stop - piece["bos"], size))
         return Document(document["id"], found["file"], found["record"], document["url"], part, row, ids, size)
 
     def _row(self, folder: str, columns: list[str], part: str, row: int) -> dict[str, Any]:
@@ -128,9 +128,9 @@ class Tracer:
         return found
 
     def _map(self, group: str) -> tuple[pa.Table, np.ndarray]:
-        """The group's pieces, and the bounds of each in its stream, int64 [pieces + 1]."""
+        """The group's pieces, and the bounds of each in its stream, with its BOS, int64 [pieces + 1]."""
         if group not in self._maps:
             pieces = self._data.table(PIECES, None, group)
-            sizes = pieces["stop"].to_numpy() - pieces["start"].to_numpy()
+            sizes = pieces["stop"].to_numpy() - pieces["start"].to_numpy() + pieces["bos"].to_numpy()
             self._maps[group] = (pieces, np.concatenate([[0], np.cumsum(sizes)]))
         return self._maps[group]

@@ -38,6 +38,7 @@ from tasks.tokenizer_training import Recipe, Seen, trained
 ROOT = Path(__file__).parent.parent
 TIMES, MEGABYTES, BARE_MEGABYTES, DOCUMENT, VOCABULARY = 3, 32, 2, 6000, 32_000
 SUFFIXES = (".txt", ".md", ".py", ".rst")
+JSON_OPTIONS = {"roles": {"eos": "<|end|>"}}
 
 
 class Held:
@@ -193,44 +194,51 @@ def _tokenizer_json(texts: list[str], folder: Path) -> None:
     path = folder / "json" / "tokenizer.json"
     path.parent.mkdir()
     path.write_text(built.to_str(), encoding="utf-8")
-    tokenizer = HuggingFace("json", path.read_bytes(), {"roles": {"eos": "<|end|>"}})
+    tokenizer = HuggingFace("json", path.read_bytes(), JSON_OPTIONS)
     ratios = _compared("tokenizer.json", texts, tokenizer, path, lambda some: built.encode_batch(some))
     figure("tokenizer.json, ratio", ratios, 10, "x", "tokenizers, encode_batch")
 
 
 def _two_cores(texts: list[str], folder: Path) -> None:
-    """Wall seconds of one process with all texts and of two with half of them each."""
+    """Seconds of one process with all texts and of two with half of them each: by the clock, and CPU seconds of the
+    slower half, which other work on the machine does not touch."""
     listed = folder / "texts.parquet"
     write_payload(listed, pa.table({"text": pa.array(texts, pa.large_string())}), None)
-    gains = []
-    for _ in range(TIMES):
-        seconds = []
-        for processes in (1, 2):
-            command = [sys.executable, "-m", "benchmarks.tokens", str(folder), str(processes)]
-            running = [
-                subprocess.Popen([*command, str(number)], stdout=subprocess.PIPE, text=True)
-                for number in range(processes)
-            ]
-            seconds.append(max(float(one.communicate()[0]) for one in running))
-        gains.append(seconds[0] / seconds[1])
-    figure("two processes", gains, 1.8, "x", "one process, wall seconds after the start")
+    for name, said in (("trained", "SentencePiece BPE"), ("json", "tokenizer.json")):
+        gains, spared = [], []
+        for _ in range(TIMES):
+            seconds = []
+            for processes in (1, 2):
+                command = [sys.executable, "-m", "benchmarks.tokens", str(folder), name, str(processes)]
+                running = [
+                    subprocess.Popen([*command, str(number)], stdout=subprocess.PIPE, text=True)
+                    for number in range(processes)
+                ]
+                said_each = [[float(word) for word in one.communicate()[0].split()] for one in running]
+                seconds.append([max(column) for column in zip(*said_each, strict=True)])
+            gains.append(seconds[0][0] / seconds[1][0])
+            spared.append(seconds[0][1] / seconds[1][1])
+        against = f"one process, wall seconds after the start, {_size(texts):.0f} MB in all"
+        figure(f"two processes, {said}", gains, 1.8, "x", against)
+        figure("  by CPU seconds", spared, None, "x", "what a process learns anew, without other work's part")
 
 
-def _half(folder: Path, processes: int, number: int) -> None:
-    """What one of `processes` does in _two_cores; prints its wall seconds."""
+def _half(folder: Path, name: str, processes: int, number: int) -> None:
+    """What one of `processes` does in _two_cores; prints its wall and its CPU seconds."""
     from tasks.artifacts.tables import read_table
 
     texts = read_table(folder / "texts.parquet")["text"].to_pylist()[number::processes]
-    model = folder / "trained" / "tokenizer.model"
-    tokenizer = SentencePiece("trained", model.read_bytes())
-    own = folder / f"made-{processes}-{number}"
+    model = folder / name / ("tokenizer.json" if name == "json" else "tokenizer.model")
+    content = model.read_bytes()
+    tokenizer: Any = HuggingFace(name, content, JSON_OPTIONS) if name == "json" else SentencePiece(name, content)
+    own = folder / f"made-{name}-{processes}-{number}"
     own.mkdir(exist_ok=True)
     _step(texts[:40], tokenizer, model, own)
     _fresh(tokenizer, model)
-    began = time.perf_counter()
+    began, spent = time.perf_counter(), time.process_time()
     _step(texts, tokenizer, model, own)
-    print(time.perf_counter() - began)
+    print(time.perf_counter() - began, time.process_time() - spent)
 
 
 if __name__ == "__main__":
-    _half(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    _half(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

@@ -11,16 +11,18 @@ is where tasks.text.seams.WORD_SEAMS cuts. Neither NFC nor NFKC joins an ASCII c
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from tasks.text.ascii_words import simple, word_stops
-from tasks.text.merging import Merges
-from tasks.text.seams import WORD_SEAMS
+from tasks.character_kinds import CharacterKinds
+from tasks.subwords import LONG, Subwords
+from tasks.text.byte_level_words import simple, word_stops
+from tasks.text.merging import Merges, with_others
+from tasks.text.seams import WORD_SEAMS, Seams
 
 Array = np.ndarray[Any, Any]
 
@@ -59,23 +61,23 @@ NORMAL_FORMS = ("NFC", "NFKC", "NFD", "NFKD")
 SPELLED_OTHERWISE = ("\u212a", "\u212b", "\u037e", "\u1fef", "\u2126")
 """Characters that NFC turns into a letter or mark of their own: an added token might be spelled with them."""
 
-LONG = 512
-"""Bytes of a word above which the library encodes its segment: the time of merging grows with their square."""
-
 
 class ByteWords:
     """The ids of segments by merges of bytes.
 
-    alone: texts with one of these go to the library whole.
+    alone: texts with one of these go to the library whole. seams: where segments begin: within words, or, where added
+    tokens may stand in a text or whole words go before merges, where every expression ends a match.
     """
 
     def __init__(self, library: Any, content: Mapping[str, Any], pattern: str) -> None:
         model = content["model"]
         self._library, self._modern, self._digits = library, pattern != GPT2, DIGITS[pattern]
-        self._vocabulary = model["vocab"] if model.get("ignore_merges") else {}
+        self._kinds = CharacterKinds(library.pre_tokenizer, self._modern, self._digits, library.normalizer)
         self._numbers = {name: model["vocab"][name] for name in _byte_names() if name in model["vocab"]}
         self._symbols = np.array([self._numbers.get(name, -1) for name in _byte_names()], np.int32)
         self._merges = _merges(model)
+        pieces = _pieces(model["vocab"])
+        self._vocabulary = model["vocab"] if model.get("ignore_merges") and self._apart(pieces) else {}
         added = _added(content)
         crossed = [text for text in added if _has_seam(text)]
         self.alone = [*crossed, *(SPELLED_OTHERWISE if added and content.get("normalizer") else ())]
@@ -86,24 +88,60 @@ class ByteWords:
             if token["content"] in self._added
         }
         longest_first = sorted(self._added, key=lambda text: (-len(text), text))
-        self._within = re.compile("(" + "|".join(map(re.escape, longest_first)) + ")") if self._added else None
+        within = "(" + "|".join(map(re.escape, longest_first)) + ")"
+        self._within, self._spelled = re.compile(within) if self._added else None, re.compile(within.encode())
+        self._subwords = None if self._added or self._vocabulary else self._cut_further(pieces)
+        self.seams: Seams = self._subwords or WORD_SEAMS
+
+    def _cut_further(self, pieces: Mapping[bytes, int]) -> Subwords:
+        how = (self._modern, self._digits)
+        return Subwords(self._kinds, how, pieces, self._symbols, self._merges, self._slowly, self._merged)
+
+    def _apart(self, pieces: Mapping[bytes, int]) -> bool:
+        """Whether a piece that can be a whole word is none that its bytes merge to."""
+        data, ends = np.frombuffer(b"".join(pieces), np.uint8), np.cumsum([len(piece) for piece in pieces])
+        ids, sizes = self._merges.merged(self._symbols[data], ends)
+        first = ids[np.minimum(np.cumsum(sizes) - sizes, len(ids) - 1)]
+        odd = np.flatnonzero((sizes != 1) | (first != list(pieces.values()))).tolist()
+        spelled = [list(pieces)[at].decode("utf-8", "replace") for at in odd]
+        return any(len(self._library.pre_tokenizer.pre_tokenize_str(text)) == 1 for text in spelled)
 
     def learn(self, data: Array, stops: Array) -> tuple[Array, Array]:
         """(ids int32, ids of each segment int64)."""
-        spelled = data.tobytes()
-        fast = simple(data, stops) & (not self._vocabulary)
+        if self._subwords is not None:
+            return self._subwords.learn(data, stops)
+        if not len(stops):
+            return np.empty(0, np.int32), np.empty(0, np.int64)
+        spelled, kinds = data.tobytes(), self._kinds.of(data)[0]
+        fast = self._told(spelled, data, kinds, stops)
         borders, known = self._parts(spelled, stops, fast)
         part_of = np.searchsorted(stops, borders)
-        chosen = fast[np.searchsorted(stops, borders)]
+        chosen = fast[part_of]
         chosen[list(known)] = False
         begins = stops - np.diff(stops, prepend=0)
         slow = np.flatnonzero(~fast).tolist()
-        others = self._slowly([spelled[begins[at] : stops[at]].decode() for at in slow])
+        others = self._slowly([spelled[begins[at] : stops[at]] for at in slow])
         known |= dict(zip(np.searchsorted(borders, stops[slow]).tolist(), others, strict=True))
-        ids, sizes = _put_in(*self._fast(data, borders, chosen), known)
+        ids, sizes = with_others(*self._fast(data, kinds, borders, chosen), known)
         return ids, np.diff(
             np.concatenate([[0], np.cumsum(sizes)])[np.searchsorted(part_of, np.arange(len(stops) + 1))]
         )
+
+    def _told(self, spelled: bytes, data: Array, kinds: Array, stops: Array) -> Array:
+        """Which segments are cut into words here, bool [m]: none with a character that the library alone knows, beyond
+        ASCII none that holds an added token, and none with a word above LONG."""
+        if self._vocabulary:
+            return np.zeros(len(stops), bool)
+        fast, begins = simple(kinds, stops), stops - np.diff(stops, prepend=0)
+        if self._within is not None:
+            for at in np.flatnonzero((np.maximum.reduceat(data, begins) > 127) & fast).tolist():
+                fast[at] = self._within.search(spelled[begins[at] : stops[at]].decode()) is None
+        long = fast & (stops - begins > LONG)
+        if long.any():
+            ends, _ = word_stops(data, kinds, stops, long, self._modern, self._digits)
+            starts = np.maximum(np.concatenate([[0], ends[:-1]]), begins[np.searchsorted(stops, ends)])
+            fast[np.searchsorted(stops, ends[ends - starts > LONG])] = False
+        return fast
 
     def _parts(self, spelled: bytes, stops: Array, fast: Array) -> tuple[Array, dict[int, list[int]]]:
         """(where the parts of all segments end, ids of the parts that are added tokens): those of fast segments are
@@ -115,8 +153,8 @@ class ByteWords:
         found = list[tuple[int, int, int]]()
         for at in held[fast[held]].tolist():
             begin = int(stops[at - 1]) if at else 0
-            for match in self._within.finditer(spelled[begin : stops[at]].decode("ascii")):
-                found.append((begin + match.start(), begin + match.end(), self._added[match.group()]))
+            for match in self._spelled.finditer(spelled[begin : stops[at]]):
+                found.append((begin + match.start(), begin + match.end(), self._added[match.group().decode()]))
         if not found:
             return stops, {}
         cuts = np.array(found)
@@ -124,9 +162,9 @@ class ByteWords:
         borders = borders[borders > 0]
         return borders, dict(zip(np.searchsorted(borders, cuts[:, 1]).tolist(), cuts[:, 2:].tolist(), strict=True))
 
-    def _fast(self, data: Array, borders: Array, chosen: Array) -> tuple[Array, Array]:
+    def _fast(self, data: Array, kinds: Array, borders: Array, chosen: Array) -> tuple[Array, Array]:
         """(ids, how many of each part) of the chosen parts; the others have none yet."""
-        ends, counts = word_stops(data, borders, chosen, self._modern, self._digits)
+        ends, counts = word_stops(data, kinds, borders, chosen, self._modern, self._digits)
         kept = np.repeat(chosen, np.diff(borders, prepend=0))
         ids, each = self._merges.merged(self._symbols[data[kept]], np.cumsum(kept)[ends - 1])
         return ids, np.diff(np.concatenate([[0], np.cumsum(each)])[np.concatenate([[0], np.cumsum(counts)])])
@@ -136,11 +174,17 @@ class ByteWords:
         """Finds every place where an added token may begin."""
         return re.compile(b"(?=" + b"|".join(re.escape(text.encode()) for text in sorted(self._added)) + b")")
 
-    def _slowly(self, segments: list[str]) -> list[list[int]]:
+    def _merged(self, parts: Sequence[bytes]) -> list[list[int]]:
+        """The ids of long parts of words, by the library's merges."""
+        names = _byte_names()
+        spelled = ("".join(names[byte] for byte in part) for part in parts)
+        return [[token.id for token in self._library.model.tokenize(word)] for word in spelled]
+
+    def _slowly(self, spelled: Sequence[bytes]) -> list[list[int]]:
         """The ids of segments with other characters, or with added tokens."""
         symbols, ends, counts = list[int](), list[int](), list[int]()
         whole: dict[int, list[int]] = {}
-        for at, segment in enumerate(segments):
+        for at, segment in enumerate(part.decode() for part in spelled):
             words = self._words(segment)
             if words is None:
                 whole[at] = self._library.encode(segment, add_special_tokens=False).ids
@@ -216,6 +260,13 @@ def _used_names() -> list[str]:
     return [name for byte, name in enumerate(_byte_names()) if byte not in (0xC0, 0xC1) and byte < 0xF5]
 
 
+def _pieces(vocabulary: Mapping[str, int]) -> dict[bytes, int]:
+    """The bytes that each piece spells, but for those that are none of bytes, and its id."""
+    byte_of = {name: byte for byte, name in enumerate(_byte_names())}
+    known = ((piece, number) for piece, number in vocabulary.items() if piece and not set(piece) - byte_of.keys())
+    return {bytes(map(byte_of.__getitem__, piece)): number for piece, number in known}
+
+
 def _pairs(model: Mapping[str, Any]) -> list[list[str]]:
     return [pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"]]
 
@@ -235,14 +286,3 @@ def _added(content: Mapping[str, Any]) -> list[str]:
 def _has_seam(text: str) -> bool:
     data = np.frombuffer(text.encode(), np.uint8)
     return len(WORD_SEAMS.starts(data, np.array([0, len(data)]))) > 1
-
-
-def _put_in(ids: Array, sizes: Array, whole: Mapping[int, list[int]]) -> tuple[Array, Array]:
-    """With the ids of the segments in `whole`, which have none yet."""
-    if not whole:
-        return ids, sizes
-    rows = np.array(sorted(whole))
-    counts = np.array([len(whole[row]) for row in rows])
-    places = np.repeat((np.cumsum(sizes) - sizes)[rows], counts)
-    sizes[rows] = counts
-    return np.insert(ids, places, np.concatenate([whole[row] for row in rows])).astype(np.int32), sizes

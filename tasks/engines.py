@@ -74,7 +74,7 @@ class _Foreign:
 
 
 class HuggingFace(_Foreign):
-    """A tokenizer.json. The library encodes 2 to 3 MB a CPU second, by segments (tasks.byte_words) it is 20 to 50."""
+    """A tokenizer.json. The library encodes 2 to 3 MB a CPU second, by segments (tasks.byte_words) it is 20 to 60."""
 
     engine = "tokenizers"
 
@@ -102,7 +102,7 @@ class HuggingFace(_Foreign):
         words = byte_words(self._tokenizer, self._content)
         if words is None or len(words.alone) > MOST_ALONE:
             return None
-        return Segmented(self.name, WORD_SEAMS, words.learn, self._whole, alone=words.alone)
+        return Segmented(self.name, words.seams, words.learn, self._whole, alone=words.alone, outer=WORD_SEAMS)
 
     def _encode(self, texts: list[str]) -> list[list[int]]:
         return [each.ids for each in self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)]

@@ -37,7 +37,8 @@ class Segmented:
 
     learn: (bytes uint8, stops int64) of new segments to (ids flat int32, ids of each int64). whole: the ids of a text
     by the library itself. prefix: what the model puts before a text, as bytes. alone: what the library looks for before
-    all else, wherever it stands; a text that holds one of these goes through the library.
+    all else, wherever it stands; a text that holds one of these goes through the library. outer: seams whose pieces may
+    be encoded by themselves, where `seams` need what stands around them.
     """
 
     def __init__(
@@ -48,9 +49,10 @@ class Segmented:
         whole: Callable[[str], Array],
         prefix: bytes = b"",
         alone: Sequence[str] = (),
+        outer: Seams | None = None,
     ) -> None:
         self._name, self._seams, self._learn, self._whole, self._prefix = name, seams, learn, whole, prefix
-        self._alone = alone
+        self._alone, self._outer = alone, outer or seams
         self._memory = SegmentMemory()
         self._lock = Lock()
 
@@ -105,11 +107,8 @@ class Segmented:
         """A long text in pieces of about BATCH_BYTES that end at seams; longer ones where there is no seam."""
         start, size = 0, BATCH_BYTES
         while start + size < len(data):
-            stop = start + size
-            while data[stop] & 0xC0 == 0x80:
-                stop -= 1
-            view = np.frombuffer(data, np.uint8)[start:stop]
-            last = int(self._seams.starts(view, np.array([0, len(view)]))[-1])
+            view = np.frombuffer(data, np.uint8)[start : _characters_end(data, start + size)]
+            last = int(self._outer.starts(view, np.array([0, len(view)]))[-1])
             if last:
                 yield data[start : start + last]
                 start, size = start + last, BATCH_BYTES
@@ -136,8 +135,11 @@ class Segmented:
 
     def _check(self, data: Array, size: int, starts: Array, ids: Array, ends: Array) -> None:
         """The beginning of the batch's first text, up to a seam, has the ids that the library gives it."""
-        within = np.searchsorted(starts, min(size, CHECKED_BYTES))
-        stop = size if size <= CHECKED_BYTES else int(starts[within]) if within < len(starts) else len(data)
+        stop = size
+        if size > CHECKED_BYTES:
+            view = data[: _characters_end(data, min(size, 4 * CHECKED_BYTES))]
+            seams = self._outer.starts(view, np.array([0, len(view)]))
+            stop = min(seams[seams >= CHECKED_BYTES].tolist(), default=size)
         if not len(self._prefix) < stop <= 4 * CHECKED_BYTES:
             return
         text = data[len(self._prefix) : stop].tobytes().decode()
@@ -146,3 +148,10 @@ class Segmented:
                 f"tokenizer {self._name} gives {text[:40]!r} other ids in segments than whole",
                 "report its model: it must not be encoded by segments",
             )
+
+
+def _characters_end(data: Array | bytes, stop: int) -> int:
+    """The last end of a character up to `stop`."""
+    while stop < len(data) and data[stop] & 0xC0 == 0x80:
+        stop -= 1
+    return stop

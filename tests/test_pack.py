@@ -84,18 +84,20 @@ def test_streams_around_a_border(tokens, tail, expected):
     assert list(zip(starts.tolist(), stops.tolist(), strict=True)) == expected
 
 
-def packed(sizes, **changes):
+def packed(sizes, bos=None, **changes):
     """(pieces, sequences): what the two folders make of one part with documents of `sizes` ids."""
     given = params(**changes)
     tables = {
         "tokenize/tokens": pa.table({"tokens": pa.array(sizes, pa.int64())}),
         "pack/splits": pa.table({"split": ["train"] * len(sizes), "domain": ["web"] * len(sizes)}),
     }
-    spec = {"domain": "web", "split": "train", "parts": ["web-1"]}
-    if given.strategy in ("best_fit", "document"):
+    where = {} if bos is None else {"bos": bos}
+    spec = {"domain": "web", "split": "train", "parts": ["web-1"]} | where
+    if given.strategy in ("best_fit", "document") or bos == "sequence":
         spec |= {"strategy": given.strategy, "tokens_per_sequence": given.tokens_per_sequence}
     pieces = pieces_folder.make(MemoryReads("web-train-1", tables, spec=spec), given)
-    reads = MemoryReads("web-train-1", {"pack/pieces": pieces.files[".parquet"]}, spec={"counts": pieces.counts})
+    spec = {"counts": pieces.counts} | where
+    reads = MemoryReads("web-train-1", {"pack/pieces": pieces.files[".parquet"]}, spec=spec)
     return pieces, sequences_folder.make(reads, given)
 
 
@@ -179,6 +181,83 @@ def test_every_strategy_accounts_for_every_token(sizes, length, data, strategy, 
         )
 
 
+PLACES_OF_BOS = st.sampled_from(
+    [("first", "concat"), *(("sequence", strategy) for strategy in ("concat", "best_fit", "document"))]
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.lists(st.integers(1, 40), min_size=1, max_size=40), st.integers(2, 12), PLACES_OF_BOS,
+    st.sampled_from(["keep", "drop"]), st.sampled_from(["split", "cut", "leave_out"]),
+)  # fmt: skip
+def test_bos_stands_where_it_is_wanted_and_nothing_else_changes(sizes, length, place, tail, long):
+    """The stream as shard writes it, BOS as -1: which ids are held, and which are targets."""
+    (bos, strategy), unchanged = place, {"tail": tail, "long": long, "tokens_per_sequence": length}
+    changes = unchanged | {"strategy": strategy}
+    pieces, sequences = packed(sizes, bos, **changes)
+    assert breaches(pieces, sequences, **changes) == []
+    stream = list[int]()
+    for row in pieces.files[".parquet"].to_pylist():
+        stream += [-1] * row["bos"] + list(range(row["start"], row["stop"]))
+    assert pieces.counts["tokens_stream"] == len(stream)
+    bounds = zip(*(sequences.files[".parquet"][name].to_pylist() for name in ("start", "stop")), strict=True)
+    held = [stream[start:stop] for start, stop in bounds]
+    counts = sequences.counts
+    assert all(2 <= len(own) <= length + 1 for own in held)
+    assert len({number for own in held for number in own} - {-1}) == counts["tokens_packed"]
+    assert counts["tokens_packed"] + counts["tokens_dropped"] == sum(sizes)
+    begins = [at for own in held for at, number in enumerate(own) if number == -1]
+    if bos == "sequence":
+        assert begins == [0] * len(held)
+        assert counts.get("tokens_added", 0) == len(held)
+    else:
+        assert begins == [0] * bool(held) and stream[0] == -1
+    if strategy == "concat":  # every id that is packed is a target, just once: the very first too
+        targets = [number for own in held for number in own[1:]]
+        assert targets == list(range(counts["tokens_packed"]))
+
+
+def test_bos_worked_out():
+    """T = 4. Documents of 6 and 3 ids: with concat BOS 0 1 2 3 | BOS 4 5 6 7 | BOS 8."""
+    pieces, sequences = packed([6, 3], "sequence", tokens_per_sequence=4)
+    assert [tuple(row.values())[2:] for row in pieces.files[".parquet"].to_pylist()] == [
+        (0, 4, True, False, True), (4, 6, True, True, True), (6, 8, False, False, False), (8, 9, True, True, True),
+    ]  # fmt: skip
+    assert sequences.files[".parquet"].to_pylist() == [
+        {"start": 0, "stop": 5}, {"start": 5, "stop": 10}, {"start": 10, "stop": 12},
+    ]  # fmt: skip
+    dropped = packed([6, 3], "sequence", tokens_per_sequence=4, tail="drop")[1]
+    found = {name: dropped.counts.get(name) for name in ("tokens_packed", "tokens_added", "tokens_dropped|reason=tail")}
+    assert found == {"tokens_packed": 8, "tokens_added": 2, "tokens_dropped|reason=tail": 1}
+    first = packed([6, 3], "first", tokens_per_sequence=4)[1]
+    assert first.files[".parquet"].to_pylist() == [
+        {"start": 0, "stop": 5},
+        {"start": 4, "stop": 9},
+        {"start": 8, "stop": 10},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("bos", "strategy", "fits"),
+    [
+        ("none", "stride", True), ("document", "stride", True), ("document", "best_fit", True),
+        ("first", "concat", True), ("first", "stride", False), ("first", "best_fit", False),
+        ("first", "document", False), ("sequence", "concat", True), ("sequence", "stride", False),
+        ("sequence", "best_fit", True), ("sequence", "document", True),
+    ],
+)  # fmt: skip
+def test_bos_where_a_strategy_has_no_place_for_it_is_refused(bos, strategy, fits):
+    plan = plan_of({"web-1": {"train": 3}}, strategy=strategy, bos=bos)
+    if not fits:
+        with pytest.raises(ParamsError, match=f"tokenize.bos is {bos}, but pack.strategy {strategy} has no place"):
+            plan_groups(plan, STEP.folders[1])
+        return
+    spec = plan_groups(plan, STEP.folders[1])[0].spec
+    assert spec.get("bos") == (bos if bos in ("first", "sequence") else None)
+    assert ("tokens_per_sequence" in spec) == (bos == "sequence" or strategy == "best_fit")
+
+
 def plain_best_fit(lengths, room):
     """Free ids of each bin, by the rule in words: longest first, each into the fullest bin that has room."""
     free = []
@@ -257,6 +336,19 @@ def test_case_27_nothing_is_lost_unreported(length):
         reported = counts.get("tokens_dropped|reason=tail", 0)
         assert counts["tokens_in"] - counts["tokens_packed"] - reported == wanted["dropped_unreported"]
         assert counts["sequences"] >= (counts["tokens_in"] - 1) // length
+
+
+@pytest.mark.parametrize("length", [16, 17, 32, 33])
+def test_case_27_by_best_fit(length):
+    """Lengths 1 to 40 and 4097: nothing is lost but one id, which has no target; no length packs badly."""
+    lens = np.array([*range(1, 41), 4097])
+    piece, _ = packed(lens, strategy="best_fit", tokens_per_sequence=length)
+    reasons = {key: count for key, count in piece.counts.items() if key.startswith("tokens_dropped")}
+    assert (piece.counts["tokens_in"], reasons) == (int(lens.sum()), {"tokens_dropped|reason=short": 1})
+    half = np.repeat(np.arange(2, length // 2 + 1), 20)
+    order, bins = best_fit(half, length + 1, 1)
+    assert half.sum() / ((bins.max() + 1) * (length + 1)) > 0.9
+    assert sorted(order) == list(range(len(half)))
 
 
 # --- splits and pieces ----------------------------------------------------------------------------------
@@ -359,9 +451,9 @@ def test_pieces_are_the_kept_rows_of_a_split_in_order():
     reads = MemoryReads("web-train-x", tables, spec={"domain": "web", "split": "train", "parts": ["web-2", "web-1"]})
     result = pieces_folder.make(reads, params())
     assert [tuple(row.values()) for row in result.files[".parquet"].to_pylist()] == [
-        ("web-2", 0, 0, 2, False, True),
-        ("web-1", 0, 0, 3, False, True),
-        ("web-1", 3, 7, 8, False, True),
+        ("web-2", 0, 0, 2, False, True, False),
+        ("web-1", 0, 0, 3, False, True, False),
+        ("web-1", 3, 7, 8, False, True, False),
     ]
     assert result.counts == {"tokens_in": 6, "documents_in": 3, "parts": 2, "tokens_stream": 6}
     tables["pack/splits", "web-1"] = pa.table({"split": ["train"], "domain": ["web"]})
@@ -372,7 +464,7 @@ def test_pieces_are_the_kept_rows_of_a_split_in_order():
 # --- groups ---------------------------------------------------------------------------------------------
 
 
-def plan_of(parts, group_bytes=1000, **changes):
+def plan_of(parts, group_bytes=1000, bos="none", **changes):
     """parts: name -> {split: tokens}; ids of two bytes."""
     tokens, split = {}, {}
     for at, (name, by_split) in enumerate(parts.items()):
@@ -385,7 +477,8 @@ def plan_of(parts, group_bytes=1000, **changes):
         counts = {f"tokens|stream={name.split('-')[0]}/{word}": n for word, n in by_split.items()}
         split[name] = Entry("k", "s", {}, 1, counts, ("o", at))
     entries = {"tokenize/tokens": tokens, "pack/splits": split}
-    return SimpleNamespace(params=params(group_bytes=group_bytes, **changes), entries=entries.__getitem__)
+    given = params(group_bytes=group_bytes, **changes)
+    return SimpleNamespace(params=given, entries=entries.__getitem__, section={"tokenize": {"bos": bos}}.__getitem__)
 
 
 def test_groups_are_runs_of_parts_of_one_source_and_split():
@@ -462,7 +555,7 @@ def test_rows_name_group_source_and_split():
         ([0, 9], [9, 17], "do not share"),
         ([0, 8], [9, 9], "sequences of 1 to 9"),
         ([1, 9], [10, 17], "cover ids 1 to 17 of 17"),
-        ([0, 8], [9, 17], "its stream has 17 ids, packed, repeated and in its tail are 16"),
+        ([0, 8], [9, 17], "its stream has 17 ids, packed, repeated, added, in its tail are 16"),
     ],
 )
 def test_invariants_name_what_is_off(starts, stops, said):

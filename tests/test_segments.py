@@ -14,13 +14,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tasks import byte_words, encoder, engines, segmented
+from tasks.character_kinds import CharacterKinds
 from tasks.encoder import PROBE, SentencePiece
 from tasks.engines import HuggingFace, Tiktoken
 from tasks.errors import TokenizerError
 from tasks.sentencepiece_model import BPE, read_model
-from tasks.text.ascii_words import simple, word_stops
+from tasks.text.byte_level_words import OTHER, simple, word_stops
 from tasks.text.merging import Merges
-from tasks.text.seams import WORD_SEAMS, PairSeams
+from tasks.text.seams import WORD_SEAMS, BytePairSeams, PairSeams
 from tasks.text.segments import SegmentMemory
 from tests.tokenizer_kit import lay, texts
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
@@ -55,6 +56,23 @@ def test_pair_seams_lie_where_no_piece_joins_two_neighbours():
     assert cut(seams)[2] == []
 
 
+def test_byte_pair_seams_heed_parts_of_characters():
+    """日 is e6 97 a5, 本 e6 9c ac, é c3 a9."""
+    pieces = ["日本".encode(), "é".encode()]
+    assert cut(BytePairSeams(pieces), "日本é日é本本")[2] == ["日本", "é", "日", "é", "本", "本"]
+    assert cut(BytePairSeams([*pieces, b"\xa9" + "日".encode()]), "日本é日日é本")[2] == ["日本", "é日日", "é", "本"]
+    assert cut(BytePairSeams([*pieces, "é".encode() + b"\xe6\x97"]), "éa é本a日é")[2] == [
+        "éa",
+        " ",
+        "é本",
+        "a",
+        "日",
+        "é",
+    ]
+    assert cut(BytePairSeams([*pieces, b"\xa9\xe6"]), "é日é本aé")[2] == ["é日", "é本", "a", "é"]
+    assert cut(BytePairSeams([*pieces, b"\xff\xa9", b"\xa9", b"\xe6\x97", b""]), "é日")[2] == ["é", "日"]
+
+
 def test_word_seams_worked_out_by_hand():
     found = cut(WORD_SEAMS, "two  words\n\n\tx y's (ab) 1 2é é", "a日 b\u00a0 c\u3000 d")[2]
     assert found == ["two", "  words", "\n\n\tx", " y's", " (ab", ")", " 1", " 2é", " é", "a日", " b\u00a0 c\u3000 d"]
@@ -84,7 +102,7 @@ def test_many_segments_make_the_tables_grow():
         data, starts, spelled = cut(PairSeams([*"0123456789abcdef"] + [a + b for a in LETTERS for b in "a1"]), words)
         which = memory.numbers_of(data, starts)
         assert len(set(which.tolist())) == len(set(spelled))
-        memory.learn(which[:0], np.zeros(memory.known - len(memory._borders) + 1, np.int64))
+        memory.learn(which[:0], np.zeros(len(memory.unlearned()[1]), np.int64))
 
 
 def test_segments_made_to_collide_are_told_apart_at_worst(monkeypatch):
@@ -248,8 +266,8 @@ def split_by(pattern):
     return pre_tokenizers.Sequence([before, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
 
 
-def byte_level(before, normalizer=None, added=(), ignore_merges=False):
-    """A tokenizer.json trained on the kit's texts."""
+def byte_level(before, normalizer=None, added=(), ignore_merges=False, more=()):
+    """A tokenizer.json trained on the kit's texts and more."""
     built = Tokenizer(models.BPE(ignore_merges=ignore_merges))
     built.pre_tokenizer, built.decoder = before, decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
@@ -258,13 +276,15 @@ def byte_level(before, normalizer=None, added=(), ignore_merges=False):
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    built.train_from_iterator([*texts(), "x1234567", "foo(bar) don't I'LL  ...\n\n    return"], trainer)
+    built.train_from_iterator([*texts(), *more, "x1234567", "foo(bar) don't I'LL  ...\n\n    return"], trainer)
     if normalizer:
         built.normalizer = normalizer
     built.add_tokens([AddedToken(text, normalized=normalizer is not None) for text in added])
     return HuggingFace("own", built.to_str().encode(), {"roles": {"eos": "<|end|>"}})
 
 
+HAN = "一倀怀瀀耀退丁偁恁灁聁遁䁁並偶恶灶聶遶"
+"""Of three bytes, of which the last, or the last two, are often the same: many pieces begin or end within one."""
 KINDS = {
     "gpt2": lambda: byte_level(pre_tokenizers.ByteLevel(add_prefix_space=False)),
     "neo": lambda: byte_level(
@@ -273,6 +293,9 @@ KINDS = {
     "llama3": lambda: byte_level(split_by(byte_words.LLAMA3), ignore_merges=True),
     "qwen": lambda: byte_level(split_by(byte_words.QWEN), normalizers.NFC(), ["..."]),
     "modern": lambda: byte_level(split_by(byte_words.LLAMA3), added=["    "]),
+    "nfc": lambda: byte_level(split_by(byte_words.QWEN), normalizers.NFC()),
+    "nfkd": lambda: byte_level(pre_tokenizers.ByteLevel(add_prefix_space=False), normalizers.NFKD()),
+    "han": lambda: byte_level(split_by(byte_words.LLAMA3), more=[f"{a}{b}" for a in HAN for b in HAN[-6:]] * 9),
 }
 
 
@@ -281,9 +304,14 @@ def kinds():
     return {name: make() for name, make in KINDS.items()}
 
 
+def test_pieces_of_parts_of_characters_are_there(kinds):
+    parts = kinds["han"]._segmented._seams._pairs._parts
+    assert parts.before.sum() > 3 and parts.after.sum() + parts.bytes.sum() > 0
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @CALM
-@given(own=st.lists(ODD | STRETCHES, max_size=6))
+@given(own=st.lists(ODD | STRETCHES | st.text(HAN + "，a 丣\u0301한ᄒ", max_size=20), max_size=6))
 def test_a_tokenizer_json_gives_its_librarys_ids(kinds, kind, own):
     assert in_segments(kinds[kind], own) == whole(kinds[kind], own)
 
@@ -314,22 +342,42 @@ def test_added_tokens_that_take_white_space_with_them_go_through_the_library():
     assert byte_words.byte_words(None, content) is None
 
 
-@settings(deadline=None, max_examples=300)
-@given(st.text("ab'sStTrReEvVlLdDmM \t\n\r019.,()", max_size=30))
-def test_ascii_words_are_those_of_the_expressions(text):
+@pytest.fixture(scope="module")
+def expressions():
+    """Each expression as the library's own pre-tokenizer, with what we know of its characters."""
+    own = ((byte_words.GPT2, False, 0), (byte_words.LLAMA3, True, 3), (byte_words.QWEN, True, 1))
+    return [(split_by(found), CharacterKinds(split_by(found), *rest), *rest) for found, *rest in own]
+
+
+@settings(deadline=None, max_examples=400)
+@given(
+    st.text("ab'sStTrReEvVlLdDmM \t\n\r019.,()", max_size=30)
+    | st.text("a'sS1. \n\u3000\u00a0\u2028\x0b\x85é日本ſＡ٣²½\u0301👩\u200d", max_size=20)
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+)
+def test_words_are_those_of_the_expressions(expressions, text):
     data = np.frombuffer(text.encode(), np.uint8)
     stops = np.array([len(data)] if text else [], np.int64)
-    for pattern, modern, digits in (
-        (byte_words.GPT2, False, 0),
-        (byte_words.LLAMA3, True, 3),
-        (byte_words.QWEN, True, 1),
-    ):
-        flags = simple(data, stops)
-        assert flags.all()
-        ends, counts = word_stops(data, stops, flags, modern, digits)
-        wanted = [end for _, (_, end) in pre_tokenizers.Split(Regex(pattern), "isolated").pre_tokenize_str(text)]
-        assert ends.tolist() == wanted
-        assert counts.sum() == len(wanted)
+    for before, known, modern, digits in expressions:
+        kinds, _ = known.of(data)
+        flags = simple(kinds, stops)
+        ends, counts = word_stops(data, kinds, stops, flags, modern, digits)
+        if flags.all():
+            wanted = np.cumsum([len(word) for word, _ in before.pre_tokenize_str(text)]).tolist()
+            assert ends.tolist() == wanted
+            assert counts.sum() == len(wanted)
+        else:
+            assert "ſ" in text and modern
+
+
+def test_kinds_of_all_characters_but_one_are_known(expressions):
+    """Every assigned character of the first planes, each beside others; the long s alone is an s to the expressions
+    that fold case."""
+    text = "".join(chr(point) for point in (*range(0x3000), *range(0xAC00, 0xAE00), *range(0xFE00, 0x10400)))
+    for _, known, modern, _ in expressions:
+        kinds, _ = known.of(np.frombuffer(text.encode(), np.uint8))
+        others = np.frombuffer(text.encode(), np.uint8)[kinds == OTHER].tobytes().decode()
+        assert others == ("ſ" if modern else "")
 
 
 @pytest.mark.parametrize("pattern", sorted(byte_words.KNOWN))

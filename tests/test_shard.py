@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tasks.artifacts.documents import DOCUMENTS, TEXT
 from tasks.artifacts.manifest import Entry
 from tasks.artifacts.shards import ShardError, ShardIndex, ShardReader, checked_ids, index_bytes
 from tasks.artifacts.tokens import PIECES, SEQUENCES, token_dtype
@@ -128,6 +129,30 @@ def test_a_shard_reads_back_without_a_copy(tmp_path):
     reader.check_ids(10)
 
 
+def test_case_38_the_last_document_of_a_sparse_shard_of_five_gib(tmp_path):
+    """Ids, bytes and sequences beyond 2^31 and 2^32: 5 documents of 2^28 - 1 int32 and one of 7."""
+    sizes = np.array([*[(1 << 28) - 1] * 5, 7])
+    total, last = int(sizes.sum()), np.array([5, 6, 7, 8, 9, 10, 2], I4)
+    with (tmp_path / "shard_00000.bin").open("wb") as file:
+        file.truncate(4 * total)
+        file.seek(4 * (total - 7))
+        file.write(last.tobytes())
+    (tmp_path / "shard_00000.idx").write_bytes(index_bytes(sizes, I4))
+    np.save(tmp_path / "shard_00000.starts.npy", np.array([0, total - 7], "<u8"))
+    np.save(tmp_path / "shard_00000.stops.npy", np.array([513, total], "<u8"))
+    reader = ShardReader(tmp_path, "shard_00000")
+    reader.verify()
+    assert (4 * total, reader.index.tokens) == (5 * (1 << 30) + 8, total)
+    assert reader.index.pointers[-1] == 4 * (total - 7) > 1 << 32
+    assert reader.sequence(1).tolist() == last.tolist()
+    assert reader.sequence(0).tolist() == [0] * 513
+
+
+def test_case_38_columns_of_text_have_offsets_of_64_bits():
+    for schema in (DOCUMENTS, TEXT):
+        assert schema.field("text").type == pa.large_string()
+
+
 def test_an_empty_shard(tmp_path):
     lay(tmp_path, np.empty(0, U2), np.empty(0, int), [], [])
     reader = ShardReader(tmp_path, "shard_00000")
@@ -210,12 +235,14 @@ def test_bounds_of_another_type_are_named(tmp_path, bounds):
 
 def facts_at(tmp_path, vocab_size=100, eos_id=2):
     path = tmp_path / "tokenizer.json"
-    path.write_text(json.dumps({"vocab_size": vocab_size, "eos_id": eos_id, "dtype": token_dtype(vocab_size).str}))
+    path.write_text(
+        json.dumps({"vocab_size": vocab_size, "eos_id": eos_id, "bos_id": 1, "dtype": token_dtype(vocab_size).str})
+    )
     return path
 
 
 def stream_reads(tmp_path, pieces, flats, **facts):
-    rows = [piece if len(piece) == 6 else (*piece, False, True) for piece in pieces]
+    rows = [(*piece, *(False, True, False)[len(piece) - 4 :]) for piece in pieces]
     table = pa.table([pa.array(list(column)) for column in zip(*rows, strict=True)], schema=PIECES)
     return MemoryReads(
         "web/train/shard_00000",
@@ -236,6 +263,24 @@ def test_a_stream_is_its_pieces_in_order(tmp_path):
     assert result.files[".bin"].dtype == U2
     assert parsed(result.files[".idx"])[2] == (2, 3, 1, 3)
     assert result.counts == {"tokens": 9, "documents": 4, "bytes": 18, "learnt": 9}
+
+
+def test_a_bos_that_pack_puts_in_belongs_to_its_piece_and_carries_no_loss(tmp_path):
+    pieces = [
+        ("web-1", 0, 0, 2, True, True, True),
+        ("web-1", 1, 2, 4, False, False),
+        ("web-1", 1, 4, 5, True, True, True),
+    ]
+    reads = stream_reads(tmp_path, pieces, FLATS)
+    result = stream_folder.make(reads, None)
+    assert result.files[".bin"].tolist() == [1, 7, 2, 8, 9, 1, 2]
+    assert parsed(result.files[".idx"])[2] == (3, 2, 2)
+    assert result.counts == {"tokens": 7, "documents": 3, "bytes": 14, "learnt": 5}
+    reads.spec["masked"] = ["web-1"]
+    reads._arrays["tokenize/tokens.loss", "web-1"] = np.array([1, 0, 1, 1, 1, 1, 1, 1], np.uint8)
+    result = stream_folder.make(reads, None)
+    assert list(result.files[".loss"]) == [0, 1, 0, 1, 1, 0, 1]
+    assert result.counts["learnt"] == 4
 
 
 @settings(deadline=None)

@@ -296,6 +296,32 @@ def test_the_rows_of_tokenize_stay_aligned(project):
         assert table["text_sha"].to_pylist() == [hashlib.sha256(text.encode()).hexdigest() for text in own]
 
 
+@pytest.mark.parametrize(
+    ("bos", "strategy"),
+    [("first", "concat"), ("sequence", "concat"), ("sequence", "best_fit"), ("sequence", "document")],
+)
+def test_bos_down_to_the_shards(project, bos, strategy):
+    """The tokenizer's BOS where it is wanted and nowhere else; all invariants hold; the same documents."""
+    build(project)
+    plain = documents(project)
+    set_params(project.root, pack={"strategy": strategy}, tokenize={"bos": bos})
+    reports = build(project)
+    bos_id = load(project.root / "tokenizers" / "small").bos_id
+    counts = reports["pack"].counts
+    held = [reader for readers in shards(project).values() for reader in readers]
+    begins = len(held) if bos == "first" else sum(map(len, held))
+    assert counts["tokens_added"] == begins == sum(np.count_nonzero(reader.tokens == bos_id) for reader in held)
+    assert reports["shard"].counts["tokens"] == counts["tokens_in"] + counts["tokens_repeated"] + begins
+    for reader in held:
+        firsts = reader.starts.astype(int) if bos == "sequence" else np.zeros(1, int)
+        assert (reader.tokens[firsts] == bos_id).all()
+        assert (reader.stops - reader.starts <= 33).all()
+        assert (reader.starts[1:] == reader.stops[:-1] - (bos == "first")).all()
+    if strategy == "concat":
+        joined = {place: "".join(own) for place, own in documents(project).items()}
+        assert set(joined) == set(plain)
+
+
 @pytest.mark.parametrize("strategy", ["stride", "best_fit", "document"])
 def test_every_strategy_down_to_the_shards(project, strategy):
     """All invariants hold, sequences are whole, and no id is encoded or lost on the way."""

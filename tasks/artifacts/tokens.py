@@ -47,11 +47,12 @@ PIECES = pa.schema(
         pa.field("row", pa.int64(), nullable=False),
         pa.field("start", pa.int64(), nullable=False),  # ids of the part's flat file: this piece's first
         pa.field("stop", pa.int64(), nullable=False),  # and one past its last
-        pa.field("opens", pa.bool_(), nullable=False),  # a sequence of its own begins with it (best_fit, document)
+        pa.field("opens", pa.bool_(), nullable=False),  # a sequence of its own begins with it; never of a flat stream
         pa.field("closes", pa.bool_(), nullable=False),  # it ends with its document's EOS
+        pa.field("bos", pa.bool_(), nullable=False),  # pack puts a BOS before it: tokenize.bos is sequence or first
     ]
 )
-"""pack/pieces/<group>.parquet: the group's stream is these pieces, one after another."""
+"""pack/pieces/<group>.parquet: the group's stream is these pieces and their BOS, one after another."""
 
 SEQUENCES = pa.schema(
     [
@@ -60,6 +61,9 @@ SEQUENCES = pa.schema(
     ]
 )
 """pack/sequences/<group>.parquet: neighbours of a flat stream overlap by one id, so that no target is lost."""
+
+FIRST, SEQUENCE = "first", "sequence"
+"""What tokenize.bos says where pack puts it: before each stream's first id, or each sequence's."""
 
 LARGEST_UINT16 = 65_535
 

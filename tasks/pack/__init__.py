@@ -87,7 +87,7 @@ def invariants(artifact: Artifact) -> Iterator[str]:
     for unit, counts in artifact.counts(SEQUENCES).items():
         table = artifact.table(SEQUENCES, None, unit)
         yield from _unbalanced(unit, counts, streams[unit])
-        yield from _breaches(unit, artifact.params, table, streams[unit]["tokens_stream"])
+        yield from _breaches(unit, artifact.params, table, streams[unit])
 
 
 def rows(artifact: Artifact, unit: str) -> pa.Table:
@@ -108,16 +108,19 @@ def _unbalanced(unit: str, counts: Counts, stream: Counts) -> Iterator[str]:
     if dropped != sum(reasons.values()):
         yield f"{unit}: {dropped} tokens are dropped, not all of them for a reason"
     held = packed + counts["tokens_repeated"] + reasons.get("tokens_dropped|reason=tail", 0)
+    held += stream.get("tokens_added", 0)
     if held != stream["tokens_stream"]:
-        yield f"{unit}: its stream has {stream['tokens_stream']} ids, packed, repeated and in its tail are {held}"
+        yield f"{unit}: its stream has {stream['tokens_stream']} ids, packed, repeated, added, in its tail are {held}"
 
 
-def _breaches(unit: str, params: PackParams, table: pa.Table, stream: int) -> Iterator[str]:
-    """Sequences as the strategy lays them: from the stream's first id on, none beyond its end."""
+def _breaches(unit: str, params: PackParams, table: pa.Table, counts: Counts) -> Iterator[str]:
+    """Sequences as the strategy lays them: from the stream's first id on, none beyond its end. Those of a flat stream
+    share an id with their neighbour, but where each begins with a BOS of its own."""
     starts, stops = (table[name].to_numpy() for name in ("start", "stop"))
     if len(starts) == 0:
         return
-    limit, lengths = params.tokens_per_sequence + 1, stops - starts
+    limit, lengths, stream = params.tokens_per_sequence + 1, stops - starts, counts["tokens_stream"]
+    shared = params.strategy == "concat" and counts.get("tokens_added", 0) < 2
     if lengths.min() < 2 or lengths.max() > limit:
         yield f"{unit}: sequences of {lengths.min()} to {lengths.max()} ids, allowed are 2 to {limit}"
     if starts[0] != 0 or stops[-1] > stream:
@@ -125,9 +128,8 @@ def _breaches(unit: str, params: PackParams, table: pa.Table, stream: int) -> It
     if params.strategy == "stride":
         if (np.diff(starts) != params.stride).any():
             yield f"{unit}: neighbouring windows do not begin {params.stride} ids apart"
-    elif (starts[1:] != stops[:-1] - (params.strategy == "concat")).any():
-        shared = "exactly one id" if params.strategy == "concat" else "an end and a beginning"
-        yield f"{unit}: neighbouring sequences do not share {shared}"
+    elif (starts[1:] != stops[:-1] - shared).any():
+        yield f"{unit}: neighbouring sequences do not share {'exactly one id' if shared else 'an end and a beginning'}"
 
 
 STEP = Step(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
@@ -23,15 +24,40 @@ def best_fit(lengths: Numbers, room: int, seed: int) -> tuple[Numbers, Numbers]:
     lengths [n]: 1 to `room`, the ids of a bin. The seed says which of equal pieces meet, where a piece stands in its
     bin and a bin among all: sorted by length, long pieces would come first.
     """
-    keys = scrambled(len(lengths), seed) >> np.uint64(32)  # and equal ones as they come: one sort instead of three
-    falling = np.argsort((room - lengths).astype(np.uint64) << np.uint64(32) | keys, kind="stable")
+    keys = scrambled(len(lengths), seed) >> np.uint64(32)
+    falling = _sorted((room - lengths).astype(np.uint64), keys)
     bins = np.empty(len(lengths), np.int64)
     bins[falling] = _placed(lengths[falling], room)
     shuffled = np.argsort(scrambled(int(bins.max(initial=-1)) + 1, seed + 1))
-    places = np.empty(len(shuffled), np.uint64)
-    places[shuffled] = np.arange(len(shuffled), dtype=np.uint64)
-    order = np.argsort(places[bins] << np.uint64(32) | keys, kind="stable")
+    places = np.empty(len(shuffled), np.int64)
+    places[shuffled] = np.arange(len(shuffled))
+    order = _grouped(places[bins], _sorted(np.zeros(len(keys), np.uint64), keys), len(places))
     return order, bins[order]
+
+
+def _sorted(first: np.ndarray[Any, Any], second: np.ndarray[Any, Any]) -> Numbers:
+    """Numbers in the order of two keys, the second of 32 bits; equal ones as they come. Where it all fits 64 bits, the
+    numbers are sorted along: five times as fast as to sort them by the keys."""
+    keys, bits = first << np.uint64(32) | second, len(first).bit_length()
+    if int(first.max(initial=0)).bit_length() + 32 + bits > 64:
+        return np.argsort(keys, kind="stable")
+    packed = np.sort(keys << np.uint64(bits) | np.arange(len(keys), dtype=np.uint64))
+    return (packed & np.uint64((1 << bits) - 1)).astype(np.int64)
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _grouped(groups: Numbers, order: Numbers, count: int) -> Numbers:
+    """`order` sorted by group (0 to `count` - 1), stable: counted, and put in place."""
+    ends = np.zeros(count + 1, np.int64)
+    for group in groups:
+        ends[group + 1] += 1
+    ends = np.cumsum(ends)
+    out = np.empty(len(order), np.int64)
+    for number in order:
+        place = ends[groups[number]]
+        out[place] = number
+        ends[groups[number]] = place + 1
+    return out
 
 
 def scrambled(count: int, seed: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
@@ -51,8 +77,9 @@ def _placed(falling: Numbers, room: int) -> Numbers:
     placed: list[Numbers] = [np.empty(0, np.int64)]
     open_bins: dict[int, list[Numbers]] = {}
     some, made = 0, 0
-    values, counts = np.unique(-falling, return_counts=True)
-    for length, count in zip((-values).tolist(), counts.tolist(), strict=True):
+    changes = np.flatnonzero(np.diff(falling, prepend=-1))
+    counts = np.diff(changes, append=len(falling))
+    for length, count in zip(falling[changes].tolist(), counts.tolist(), strict=True):
         left = count
         while left:
             fits = some >> length

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tasks.artifacts.manifest import Entry
+from tasks.artifacts.tokens import FIRST, SEQUENCE
 from tasks.errors import ParamsError
 from tasks.step import Folder, Plan, Unit
 from tasks.text.cut import cut_points
@@ -26,7 +27,7 @@ OF_PIECES = ("best_fit", "document")
 
 def plan_groups(plan: Plan, folder: Folder) -> list[Unit]:
     """A unit for each group that has tokens: domain by domain, split by split, in the order of the parts."""
-    tokens, split = plan.entries(TOKENS), plan.entries(SPLITS)
+    tokens, split, bos = plan.entries(TOKENS), plan.entries(SPLITS), _bos(plan)
     _check(plan, list(dict.fromkeys(name.split("-")[0] for name in split)))
     units = []
     for domain in _domains(plan, split):
@@ -35,14 +36,15 @@ def plan_groups(plan: Plan, folder: Folder) -> list[Unit]:
             parts = [name for name, count in held.items() if count]
             sizes = [_bytes(tokens[name], held[name]) for name in parts]
             groups = group(parts, sizes, plan.params.group_bytes)
-            units += [_unit(plan, domain, word, number, own) for number, own in enumerate(groups)]
+            units += [_unit(plan, domain, word, number, own, bos) for number, own in enumerate(groups)]
     return units
 
 
 def plan_sequences(plan: Plan, folder: Folder) -> list[Unit]:
     """A unit for each group. spec: what its pieces left out or hold twice, so that all is counted in one place."""
+    bos = _bos(plan)
     return [
-        Unit(name, ((PIECES, name),), {"counts": dict(entry.counts)}, origin=entry.origin)
+        Unit(name, ((PIECES, name),), {"counts": dict(entry.counts)} | bos, origin=entry.origin)
         for name, entry in plan.entries(PIECES).items()
     ]
 
@@ -96,11 +98,25 @@ def _check(plan: Plan, sources: Sequence[str]) -> None:
             )
 
 
-def _unit(plan: Plan, domain: str, split: str, number: int, parts: list[str]) -> Unit:
+def _bos(plan: Plan) -> dict[str, str]:
+    """{"bos": where} if pack puts it. Raises ParamsError where the strategy has no place for it."""
+    where = str(plan.section("tokenize")["bos"])
+    if where not in (FIRST, SEQUENCE):
+        return {}
+    if plan.params.strategy == "stride" or (where == FIRST and plan.params.strategy in OF_PIECES):
+        raise ParamsError(
+            f"tokenize.bos is {where}, but pack.strategy {plan.params.strategy} has no place for it: windows of stride"
+            f" share their ids, sequences of best_fit and document follow no other",
+            "take sequence with concat, best_fit or document; first with concat; or document with any",
+        )
+    return {"bos": where}
+
+
+def _unit(plan: Plan, domain: str, split: str, number: int, parts: list[str], bos: dict[str, str]) -> Unit:
     name = f"{domain}-{split}-{_digest(parts)[:16]}"
     reads = tuple((folder, part) for folder in (TOKENS, SPLITS) for part in parts)
-    spec: dict[str, Any] = {"domain": domain, "split": split, "parts": parts}
-    if plan.params.strategy in OF_PIECES:  # a flat stream is the same at any length of sequences
+    spec: dict[str, Any] = {"domain": domain, "split": split, "parts": parts} | bos
+    if plan.params.strategy in OF_PIECES or SEQUENCE in bos.values():  # else the stream is the same for any length
         spec |= {"strategy": plan.params.strategy, "tokens_per_sequence": plan.params.tokens_per_sequence}
     return Unit(name, reads, spec, origin=(f"{domain}/{split}", number))
 

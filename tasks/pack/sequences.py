@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tasks.artifacts.tokens import SEQUENCES
+from tasks.artifacts.tokens import SEQUENCE, SEQUENCES
 from tasks.step import Counts, Made, Reads
 
 if TYPE_CHECKING:
@@ -27,36 +27,43 @@ Bounds = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def make(reads: Reads, params: PackParams) -> Made:
-    """The sequences of the group, by the strategy of the params. spec["counts"]: those of the pieces.
+    """The sequences of the group, by the strategy of the params. spec: "counts", those of the pieces, and "bos" where
+    pack puts it: with sequence, concat too is whole pieces, BOS and T ids each, of which every one is a target.
 
-    Counts: tokens_in = tokens_packed (different ids that a sequence holds) + tokens_dropped, by reason; padding: ids
-    that all sequences together are short of tokens_per_sequence + 1.
+    Counts: tokens_in = tokens_packed (different ids that a sequence holds) + tokens_dropped, by reason; tokens_added:
+    BOS that a sequence holds; padding: ids that all sequences together are short of tokens_per_sequence + 1.
     """
-    pieces = reads.table(PIECES, ["start", "stop", "opens"])
-    sizes = pieces["stop"].to_numpy() - pieces["start"].to_numpy()
+    pieces = reads.table(PIECES, ["start", "stop", "opens", "bos"])
+    begins = pieces["bos"].to_numpy()
+    sizes = pieces["stop"].to_numpy() - pieces["start"].to_numpy() + begins
     length, keep = params.tokens_per_sequence, params.tail == "keep"
-    if params.strategy in ("best_fit", "document"):
+    if params.strategy in ("best_fit", "document") or reads.spec.get("bos") == SEQUENCE:
         starts, stops = whole_pieces(sizes, pieces["opens"].to_numpy())
+        if params.strategy == "concat" and not keep:
+            full = stops - starts == length + 1
+            starts, stops = starts[full], stops[full]
     elif params.strategy == "stride":
         starts, stops = windows(int(sizes.sum()), length, params.stride, keep_tail=keep)
     else:
         starts, stops = concat(int(sizes.sum()), length, keep_tail=keep)
-    counts = _counts(reads.spec["counts"], int(sizes.sum()), starts, stops)
+    last = int(stops[-1]) if len(stops) else 0
+    added = int(np.count_nonzero((np.cumsum(sizes) - sizes)[begins] < last))
+    counts = _counts(reads.spec["counts"], int(sizes.sum()) - last, added, len(starts))
     counts |= {"places": len(starts) * (length + 1)}
     counts |= {"padding": counts["places"] - int((stops - starts).sum())}
     return Made({".parquet": pa.table({"start": starts, "stop": stops}, schema=SEQUENCES)}, counts)
 
 
-def _counts(before: Counts, stream: int, starts: Bounds, stops: Bounds) -> Counts:
-    """What became of every token; the sequences ascend, so the last one's end is where packing ends."""
+def _counts(before: Counts, rest: int, added: int, sequences: int) -> Counts:
+    """What became of every token. rest: ids of the stream behind the last sequence; added: BOS before that."""
     dropped = {key: count for key, count in before.items() if key.startswith("tokens_dropped|")}
-    tail = stream - (int(stops[-1]) if len(stops) else 0)
+    tail = rest - (before.get("tokens_added", 0) - added)
     if tail:
         dropped["tokens_dropped|reason=tail"] = tail
     total = sum(dropped.values())
     counts = {"tokens_in": before["tokens_in"], "tokens_packed": before["tokens_in"] - total, "tokens_dropped": total}
-    repeated = before.get("tokens_repeated", 0)
-    return {**counts, "tokens_repeated": repeated, "sequences": len(starts), **dropped}
+    counts |= {"tokens_added": added} if before.get("tokens_added") else {}
+    return {**counts, "tokens_repeated": before.get("tokens_repeated", 0), "sequences": sequences, **dropped}
 
 
 def whole_pieces(sizes: Bounds, opens: np.ndarray[Any, np.dtype[np.bool_]]) -> tuple[Bounds, Bounds]:

@@ -39,7 +39,8 @@ def invariants(artifact: Artifact) -> Iterator[str]:
     held = sum(counts["tokens"] for counts in artifact.counts(STREAM).values())
     if taken != held:
         yield f"the streams of pack have {taken} tokens, the shards hold {held}"
-    packed = sum(counts["tokens_packed"] + counts["tokens_repeated"] for counts in artifact.counts(SEQUENCES).values())
+    held_in = ("tokens_packed", "tokens_repeated", "tokens_added")
+    packed = sum(counts.get(name, 0) for counts in artifact.counts(SEQUENCES).values() for name in held_in)
     covered = sum(counts["tokens_covered"] for counts in artifact.counts(BOUNDS).values())
     if packed != covered:
         yield f"pack packed {packed} tokens, the sequences of the shards cover {covered}"

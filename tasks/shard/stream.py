@@ -26,7 +26,8 @@ Ids = np.ndarray[Any, Any]
 
 
 def make(reads: Reads, params: ShardParams) -> Made:
-    """The stream of the group spec["group"]. Memory: the ids of one group, twice.
+    """The stream of the group spec["group"]. Memory: the ids of one group, twice. A BOS that pack puts in begins the
+    document of its piece in .idx, and carries no loss.
 
     Raises InvariantError where a piece leaves its part or does not end as it should, ShardError where an id does
     not fit.
@@ -34,19 +35,22 @@ def make(reads: Reads, params: ShardParams) -> Made:
     known = facts(reads)
     dtype = np.dtype(known["dtype"])
     group = reads.spec["group"]
-    pieces = reads.table(PIECES, ["part", "start", "stop", "closes"], group)
-    sizes = pieces["stop"].to_numpy() - pieces["start"].to_numpy()
+    pieces = reads.table(PIECES, ["part", "start", "stop", "closes", "bos"], group)
+    sizes, begins = pieces["stop"].to_numpy() - pieces["start"].to_numpy(), pieces["bos"].to_numpy()
     parts = list(dict.fromkeys(pieces["part"].to_pylist()))
     flat = _gathered(pieces, {part: reads.array(TOKENS, ".bin", dtype.str, part) for part in parts}, dtype)
     _check(group, flat, sizes, pieces["closes"].to_numpy(), known["eos_id"])
+    places = (np.cumsum(sizes) - sizes)[begins]
+    flat, sizes = np.insert(flat, places, known["bos_id"]) if len(places) else flat, sizes + begins
     flat = checked_ids(group, flat, dtype, known["vocab_size"])
     counts = {"tokens": len(flat), "documents": len(sizes), "bytes": flat.nbytes}
     files: dict[str, Payload] = {".bin": flat, ".idx": index_bytes(sizes, dtype)}
     if reads.spec["masked"]:
         loss = _gathered(pieces, {part: _loss(reads, part) for part in parts}, np.dtype(np.uint8))
+        loss = np.insert(loss, places, 0)
         files[".loss"], counts["learnt"] = loss.tobytes(), int(np.count_nonzero(loss))
     else:
-        counts["learnt"] = len(flat)
+        counts["learnt"] = len(flat) - len(places)
     return Made(files, counts)
 
 

@@ -6,6 +6,7 @@ SentencePiece's BPE and Hugging Face's do with one word; it knows neither.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numba
@@ -31,6 +32,17 @@ class Merges:
         out, sizes = np.empty(len(symbols), np.int32), np.empty(len(stops), np.int64)
         end = _merge_all(symbols, stops, self._keys, self._values, out, sizes)
         return out[:end], sizes
+
+
+def with_others(ids: Array, sizes: Array, whole: Mapping[int, list[int]]) -> tuple[Array, Array]:
+    """(ids int32, sizes int64) with the ids of the words in `whole`, by number, which have none yet."""
+    if not whole:
+        return ids, sizes
+    rows = np.array(sorted(whole))
+    counts = np.array([len(whole[row]) for row in rows])
+    places = np.repeat((np.cumsum(sizes) - sizes)[rows], counts)
+    sizes[rows] = counts
+    return np.insert(ids, places, np.concatenate([whole[row] for row in rows])).astype(np.int32), sizes
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]

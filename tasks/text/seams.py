@@ -4,13 +4,14 @@ In: UTF-8 bytes and what a tokenizer never joins. Out: where segments begin. It 
 rules holds for one is tasks.encoder's and tasks.engines' affair.
 
 PairSeams: between two characters that stand side by side in no piece of the vocabulary no merge can reach across.
-WORD_SEAMS: where every known expression that cuts text into words ends a match (tasks.words says which and why).
+BytePairSeams: the same of pieces that may begin and end within a character.
+WORD_SEAMS: where every known expression that cuts text into words ends a match (tasks.byte_words says which and why).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, Protocol
 
 import numba
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 BITS = 21
 """Bits of a code point."""
+CODE_POINTS = 0x110000
 
 
 class Seams(Protocol):
@@ -47,11 +49,69 @@ class PairSeams:
         wide = np.unique(left[~plain] << np.uint64(BITS) | right[~plain])
         self._wide = np.zeros(1 << (2 * len(wide) + 1).bit_length(), np.uint64)
         _fill(self._wide, wide)
+        self._parts = Parts(np.zeros(1, bool), np.zeros(1, bool), np.zeros((1, 1), bool))
 
     def starts(self, data: Array, borders: Array) -> Array:
+        marked = self.marks(data)
+        marked[borders] = True
+        return np.flatnonzero(marked[:-1])
+
+    def marks(self, data: Array) -> Array:
+        """Whether no piece joins the character that begins at a byte to the one before, bool [n + 1]."""
         marked = np.zeros(len(data) + 1, bool)
-        _mark_pairs(data, self._plain, self._wide, marked)
-        return _begins(marked, borders)
+        _mark_pairs(data, self._plain, self._wide, marked, *self._parts)
+        return marked
+
+
+class Parts(NamedTuple):
+    """What joins characters without being two whole ones. before, after: by code point, bool; bytes: the last byte of
+    one character and the first of the next, bool [256, 256]; all of length 1 where there is nothing."""
+
+    before: Array
+    after: Array
+    bytes: Array
+
+
+class BytePairSeams(PairSeams):
+    """Pieces are bytes. One that begins or ends within a character may join it to any other: there is no seam before a
+    character that follows part of one in a piece, none after one that part of one follows, and none between two bytes
+    that stand side by side where a part follows a part."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        found = Parts(np.zeros(CODE_POINTS, bool), np.zeros(CODE_POINTS, bool), np.zeros((256, 256), bool))
+        super().__init__(list(_whole(pieces, found)))
+        self._plain |= found.before[:128] | found.after[:128, None]
+        self._parts = found
+
+
+def _whole(pieces: Iterable[bytes], found: Parts) -> Iterator[str]:
+    """What each piece holds of whole characters; the rest is noted."""
+    for piece in pieces:
+        head, text, tail = _parted(piece)
+        if text:
+            yield text
+        if text and head:
+            found.before[ord(text[0])] = True
+        if text and tail:
+            found.after[ord(text[-1])] = True
+        if head and tail and not text:
+            found.bytes[head[-1], tail[0]] = True
+
+
+def _parted(piece: bytes) -> tuple[bytes, str, bytes]:
+    """(end of a character, whole characters, beginning of one); nothing of what is no UTF-8: no text has it."""
+    first, last = 0, len(piece)
+    while first < last and piece[first] & 0xC0 == 0x80:
+        first += 1
+    for at in range(last - 1, max(first, last - 4) - 1, -1):
+        if piece[at] & 0xC0 != 0x80:
+            width = 1 if piece[at] < 0x80 else 2 if piece[at] < 0xE0 else 3 if piece[at] < 0xF0 else 4
+            last = at if at + width > last else last
+            break
+    try:
+        return piece[:first], piece[first:last].decode(), piece[last:]
+    except UnicodeDecodeError:
+        return b"", "", b""
 
 
 class WordSeams:
@@ -59,9 +119,14 @@ class WordSeams:
     follows what is not white."""
 
     def starts(self, data: Array, borders: Array) -> Array:
+        return np.flatnonzero(self.marks(data, borders)[:-1])
+
+    def marks(self, data: Array, borders: Array) -> Array:
+        """Whether a segment begins at a byte, bool [n + 1]."""
         marked = np.zeros(len(data) + 1, bool)
         _mark_words(data, _LETTER, _CLOSES, _SEEN, _WHITE_ENDS, _WHITE_BEGINS, marked)
-        return _begins(marked, borders)
+        marked[borders] = True
+        return marked
 
 
 def _set_of(*spans: tuple[int, int]) -> Array:
@@ -80,11 +145,6 @@ _WHITE_ENDS = _set_of((0x80, 0x8A), (0x9F, 0xA0), (0xA8, 0xA9), (0xAF, 0xAF))
 error."""
 
 WORD_SEAMS = WordSeams()
-
-
-def _begins(marked: Array, borders: Array) -> Array:
-    marked[borders] = True
-    return np.flatnonzero(marked[:-1])
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
@@ -118,8 +178,11 @@ def _mark_words(
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _mark_pairs(data: Array, plain: Array, wide: Array, marked: Array) -> None:
+def _mark_pairs(
+    data: Array, plain: Array, wide: Array, marked: Array, joins_before: Array, joins_after: Array, joined: Array
+) -> None:
     """Mark the first byte of each character that no piece joins to the one before. data: whole characters."""
+    parted = len(joined) > 1
     mask = np.uint64(len(wide) - 1)
     before = np.uint64(128)  # no text begins with a character joined to one before it
     at, size = 0, len(data)
@@ -143,5 +206,7 @@ def _mark_pairs(data: Array, plain: Array, wide: Array, marked: Array) -> None:
         while wide[slot] != 0 and wide[slot] != key:
             slot = (slot + np.uint64(1)) & mask
         marked[at] = wide[slot] != key
+        if parted and at and (joins_before[point] or joins_after[before] or joined[data[at - 1], byte]):
+            marked[at] = False
         before = point
         at += step

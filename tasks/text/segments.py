@@ -31,8 +31,9 @@ class SegmentMemory:
         self._numbers = np.zeros(1 << 12, np.int32)
         self._spans = np.zeros((1 << 11) + 1, np.int64)  # segment i is bytes spans[i] to spans[i + 1] of the arena
         self._arena = np.empty(1 << 15, np.uint8)
-        self._pool = np.empty(0, np.int32)
-        self._borders = np.zeros(1, np.int64)  # its ids are borders[i] to borders[i + 1] of the pool
+        self._learnt = 0
+        self._pool = np.empty(1 << 12, np.int32)
+        self._borders = np.zeros((1 << 11) + 1, np.int64)  # its ids are borders[i] to borders[i + 1] of the pool
 
     @property
     def bytes(self) -> int:
@@ -53,14 +54,19 @@ class SegmentMemory:
 
     def unlearned(self) -> tuple[Array, Array]:
         """(bytes uint8, stops int64 [u]) of the segments without ids, one after another."""
-        first = len(self._borders) - 1
-        begin = self._spans[first]
-        return self._arena[begin : self._spans[self.known]], self._spans[first + 1 : self.known + 1] - begin
+        begin = self._spans[self._learnt]
+        return self._arena[begin : self._spans[self.known]], self._spans[self._learnt + 1 : self.known + 1] - begin
 
     def learn(self, ids: Array, sizes: Array) -> None:
         """Take the ids of all unlearned segments, flat, and how many each has."""
-        self._pool = np.concatenate([self._pool, ids])
-        self._borders = np.concatenate([self._borders, self._borders[-1] + np.cumsum(sizes)])
+        first, begin = self._learnt, int(self._borders[self._learnt])
+        self._learnt += len(sizes)
+        if begin + len(ids) > len(self._pool):
+            self._pool = _grown(self._pool, begin + len(ids))
+        if self._learnt >= len(self._borders):
+            self._borders = _grown(self._borders, self._learnt + 1)
+        self._pool[begin : begin + len(ids)] = ids
+        self._borders[first + 1 : self._learnt + 1] = begin + np.cumsum(sizes)
 
     def ids_of(self, which: Array) -> tuple[Array, Array]:
         """(ids int32 [k], stops int64 [m]): the ids of each numbered segment in turn, and where each one's end."""

@@ -39,7 +39,8 @@ class TokenizeParams(StepParams):
     """Section tokenize of params.yaml."""
 
     tokenizer: str = names(pattern=r"^[a-z0-9][a-z0-9._-]*$")  # tokenizers/<name>; the ids depend on its digest only
-    bos: Literal["none", "document"] = shapes()  # where BOS stands: nowhere, or before each document
+    # Where BOS stands: nowhere, before each document, or, which is pack's affair, where a sequence or a stream begins.
+    bos: Literal["none", "first", "document", "sequence"] = shapes()
     min_characters: int = shapes(ge=1)  # a document that cuts leave with fewer is dropped as cut_short
     chat: ChatParams = shapes()
     train: Recipe = runs()  # for `gristmill tokenizer train`; an existing tokenizer is never made again
