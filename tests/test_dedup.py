@@ -234,6 +234,21 @@ def test_against_brute_force(documents, count, rng, priority):
     assert result.pairs(removes=False) == nearest
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_many_candidates_of_all_similarities_against_brute_force(seed):
+    """Texts that share more or less of a beginning: equal similarities, many and few candidates, near and far apart."""
+    rng, documents = random.Random(seed), []
+    common, threshold = [f"w{i}" for i in range(30)], dict.fromkeys(SECTION["threshold"], 0.8)
+    for number in range(120):
+        kept = common[rng.randrange(6) :][: rng.randrange(4, 30)] if number % 3 else []
+        words = [*kept, *(f"x{number}y{i}" for i in range(rng.choice([1, 2, 9])))]
+        documents.append(document(" ".join(words), str(number)))
+    result = run(documents, 3, rng, bands=128, rows=1, threshold=threshold, source_priority=[])
+    kept, removed, nearest = plain_greedy(documents, threshold)
+    assert (result.kept(), result.removed()) == (kept, removed)
+    assert result.pairs(removes=False) == nearest and len(nearest) > 20
+
+
 def windows_of(rng, count, length=60):
     """`count` groups of a text, a near copy and an exact one."""
     documents = []
