@@ -16,7 +16,7 @@ Cost on one core: 1.5 ns a shingle compared, 25 ns a pair of short sets that the
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -80,13 +80,15 @@ def choose(
     slots = scratch.array("slots", np.int32, int(buckets.firsts_K1[-1]))
     for start in range(0, count, BLOCK):
         stop = min(count, start + BLOCK)
-        offsets_B1, buckets_E = _of_block(buckets, start, stop)
         _choose(
             start,
             documents.fixed,
-            *(documents.order_R, documents.kinds_R, documents.leaders_R, documents.texts_R),
-            *(offsets_B1, buckets_E, buckets.firsts_K1, filled_K, slots, seen_R, masks_R),
-            *sets,
+            (
+                (documents.order_R, documents.kinds_R, documents.leaders_R, documents.texts_R),
+                tuple(sets),
+                _of_block(buckets, start, stop),
+            ),
+            *(buckets.firsts_K1, filled_K, slots, seen_R, masks_R),
             thresholds_KK,
             similarity_min,
             *choice,
@@ -107,20 +109,12 @@ def _of_block(buckets: Buckets, start: int, stop: int) -> tuple[np.ndarray, np.n
 def _choose(
     start: int,
     fixed: int,
-    order_R: np.ndarray,
-    kinds_R: np.ndarray,
-    leaders_R: np.ndarray,
-    texts_R: np.ndarray,
-    offsets_B1: np.ndarray,
-    buckets_E: np.ndarray,
+    given: Any,
     firsts_K1: np.ndarray,
     filled_K: np.ndarray,
     slots: np.ndarray,
     seen_R: np.ndarray,
     masks_R: np.ndarray,
-    hashes_M: np.ndarray,
-    starts_N: np.ndarray,
-    sizes_N: np.ndarray,
     thresholds_KK: np.ndarray,
     similarity_min: float,
     survivors_R: np.ndarray,
@@ -130,7 +124,8 @@ def _choose(
     similarities_R: np.ndarray,
     near_similarities_R: np.ndarray,
 ) -> None:
-    """Fills the last six arrays for the ranks of one block."""
+    """Fills the last six arrays for the ranks of one block. given: four arrays of Documents, Sets, _of_block."""
+    (order_R, kinds_R, leaders_R, texts_R), (hashes_M, starts_N, sizes_N), (offsets_B1, buckets_E) = given
     for document in range(start, start + len(offsets_B1) - 1):
         survivors_R[document], nearest_R[document] = STAYS, STAYS
         leader, text, kind = leaders_R[document], texts_R[document], kinds_R[document]

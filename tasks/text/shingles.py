@@ -25,6 +25,8 @@ import pyarrow as pa
 from tasks.text.ngrams import window_hashes
 from tasks.text.words import ALONE, Words, character_tables, split_slices, split_words, text_buffers
 
+HASH = "fmix64 of words by 8 bytes, polynomial of windows, lower 32 bits"
+"""What a signature is made of (tasks.text.words, tasks.text.ngrams); another hash has another name."""
 SLICE_BYTES = 1 << 19
 """Texts are taken in slices of about as many bytes, whose words and shingles take eight times as many."""
 _LEAD_OF_3_BYTES = 0xE0  # no script without spaces lies below U+0800

@@ -32,7 +32,7 @@ _ZERO, _ONE, _TWO, _THREE, _EIGHT, _BLOCK = (U64(number) for number in (0, 1, 2,
 _FULL, _TOP, _SMALL = U64((1 << 64) - 1), U64(63), U64(0x2020202020202020)
 _MIX_1, _MIX_2, _SHIFT = U64(0xFF51AFD7ED558CCD), U64(0xC4CEB9FE1A85EC53), U64(33)
 _NONE = (_ZERO, _ZERO, _ZERO)
-_kernel = numba.njit(nogil=True, cache=True, forceinline=True)
+_njit = numba.njit(nogil=True, cache=True, forceinline=True)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -87,13 +87,13 @@ def _ones(_typing: Any, value: Any) -> Any:
     return _U64(value), lambda _context, builder, _, given: builder.ctpop(given[0])
 
 
-@_kernel  # type: ignore[untyped-decorator]
+@_njit  # type: ignore[untyped-decorator]
 def _low(count: Any) -> Any:
     """The lowest `count` bits, 0 to 64."""
     return _FULL >> (_BLOCK - count) if count else _ZERO
 
 
-@_kernel  # type: ignore[untyped-decorator]
+@_njit  # type: ignore[untyped-decorator]
 def _mix(state: Any) -> Any:
     """The 64-bit finalizer of MurmurHash3."""
     state = (state ^ (state >> _SHIFT)) * _MIX_1
@@ -101,7 +101,7 @@ def _mix(state: Any) -> Any:
     return state ^ (state >> _SHIFT)
 
 
-@_kernel  # type: ignore[untyped-decorator]
+@_njit  # type: ignore[untyped-decorator]
 def _few_bytes(data: Any, end: Any, at: Any, count: Any) -> Any:
     """data[at : at + count] of 1 to 8 bytes, the first lowest, zeros above. end: where the data end."""
     if at + _EIGHT <= end:
@@ -109,13 +109,13 @@ def _few_bytes(data: Any, end: Any, at: Any, count: Any) -> Any:
     return (_eight_bytes(data, end - _EIGHT) >> ((at + _EIGHT - end) << _THREE)) & _low(count << _THREE)
 
 
-@_kernel  # type: ignore[untyped-decorator]
+@_njit  # type: ignore[untyped-decorator]
 def _few_letters(data: Any, end: Any, at: Any, count: Any) -> Any:
     """_few_bytes of letters and digits of ASCII, in lower case."""
     return _few_bytes(data, end, at, count) | (_SMALL & _low(count << _THREE))
 
 
-@_kernel  # type: ignore[untyped-decorator]
+@_njit  # type: ignore[untyped-decorator]
 def _joined(word: Any, few: Any, count: Any) -> Any:
     """The open word (state, bytes not mixed in yet, how many: 0 to 7) with `count` bytes more, at most 8."""
     state, held, size = word
@@ -127,7 +127,7 @@ def _joined(word: Any, few: Any, count: Any) -> Any:
     return _mix(state ^ held), (few >> (_TOP - shift)) >> _ONE, size - _EIGHT
 
 
-@_kernel  # type: ignore[untyped-decorator]
+@_njit  # type: ignore[untyped-decorator]
 def _with_ascii(word: Any, data: Any, end: Any, at: Any, length: Any) -> Any:
     """The open word with `length` letters or digits of ASCII more."""
     stop = at + length
@@ -138,7 +138,7 @@ def _with_ascii(word: Any, data: Any, end: Any, at: Any, length: Any) -> Any:
     return word
 
 
-@_kernel  # type: ignore[untyped-decorator]
+@_njit  # type: ignore[untyped-decorator]
 def _with_character(word: Any, data: Any, end: Any, at: Any, size: Any, code: np.uint32, lowers: Any) -> Any:
     """The open word with the lower case of one character more."""
     if code >= LOWERS:
@@ -147,14 +147,14 @@ def _with_character(word: Any, data: Any, end: Any, at: Any, size: Any, code: np
     return _joined(word, few, _ONE + U64(few > 0xFF) + U64(few > 0xFFFF) + U64(few > 0xFFFFFF))
 
 
-@_kernel  # type: ignore[untyped-decorator]
+@_njit  # type: ignore[untyped-decorator]
 def _hash_of(word: Any) -> Any:
     """The hash of an open word that ends."""
     state, held, size = word
     return _mix(state ^ held) if size else state
 
 
-@_kernel  # type: ignore[untyped-decorator]
+@_njit  # type: ignore[untyped-decorator]
 def _decode(data: Any, at: Any, stop: Any) -> tuple[Any, Any]:
     """(code point, bytes) of the character at `at`, no ASCII; damaged UTF-8 gives U+FFFD, a byte at a time."""
     left, first = stop - at, np.uint32(data[at])
@@ -169,18 +169,18 @@ def _decode(data: Any, at: Any, stop: Any) -> tuple[Any, Any]:
     return np.uint32(_REPLACEMENT), _ONE
 
 
-@_kernel  # type: ignore[untyped-decorator]
+@_njit  # type: ignore[untyped-decorator]
 def _of_three(data: Any, at: Any) -> Any:
     """The lower six bits of three bytes."""
     return np.uint32((data[at] & 0x3F) << 12 | (data[at + _ONE] & 0x3F) << 6 | (data[at + _TWO] & 0x3F))
 
 
-@_kernel  # type: ignore[untyped-decorator]
+@_njit  # type: ignore[untyped-decorator]
 def _put(out: Any, words: Any, found: Any, start: Any, stop: Any) -> None:
     out[0][words], out[1][words], out[2][words] = found, np.int64(start), np.int64(stop)
 
 
-@_kernel  # type: ignore[untyped-decorator]
+@_njit  # type: ignore[untyped-decorator]
 def _block(data: Any, end: Any, at: Any, stop: Any) -> tuple[Any, Any, Any, Any]:
     """(bytes of ASCII from `at` on, at most 64; which of them are letters, which white; whether no other ends them)."""
     first = min(at, end - _BLOCK)
@@ -191,7 +191,7 @@ def _block(data: Any, end: Any, at: Any, stop: Any) -> tuple[Any, Any, Any, Any]
     return size, (letters >> before) & known, (white >> before) & known, size == left
 
 
-@_kernel  # type: ignore[untyped-decorator]
+@_njit  # type: ignore[untyped-decorator]
 def _of_ascii(data: Any, span: Any, opened: Any, out: Any, words: Any) -> tuple[Any, Any, Any, Any, Any]:
     """(where it went on to, what is open then, words, symbols, white space) of one block of ASCII, or less of it.
 
@@ -228,7 +228,7 @@ def _of_ascii(data: Any, span: Any, opened: Any, out: Any, words: Any) -> tuple[
     return at + size, (kind, first, word), words, symbols, _ones(white)
 
 
-@_kernel  # type: ignore[untyped-decorator]
+@_njit  # type: ignore[untyped-decorator]
 def _of_alone(data: Any, span: Any, classes: Any, out: Any, words: Any) -> tuple[Any, Any, Any, Any, Any]:
     """(where it ends, whether its last character is a word that marks may follow, words, symbols, white space) of a run
     of characters of three bytes that begin and end words, or none."""
@@ -244,7 +244,7 @@ def _of_alone(data: Any, span: Any, classes: Any, out: Any, words: Any) -> tuple
     return at, kind == ALONE, words, symbols, white
 
 
-@_kernel  # type: ignore[untyped-decorator]
+@_njit  # type: ignore[untyped-decorator]
 def _text(data: Any, begin: Any, stop: Any, end: Any, tables: Any, out: Any, words: Any) -> Any:
     """(words, characters, symbols, white space) of the text data[begin:stop], words counted on."""
     (classes, lowers), at, continuations, symbols, white = tables, begin, _ZERO, _ZERO, _ZERO
