@@ -8,6 +8,7 @@ document.
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import random
@@ -35,8 +36,8 @@ def documents(paths: Sequence[Path], megabytes: float) -> list[str]:
 def _texts_of(path: Path) -> list[str]:
     if path.suffix == ".jsonl":
         return [line["content"] for line in lines_of(path)]
-    try:
-        return [path.read_bytes()[: 1 << 20].decode("utf-8", "ignore" if path.stat().st_size > 1 << 20 else "strict")]
+    try:  # a character cut at the end is left out
+        return [codecs.getincrementaldecoder("utf-8")().decode(path.read_bytes()[: 1 << 20])]
     except UnicodeDecodeError:
         return []
 

@@ -21,7 +21,7 @@ class _Loader(yaml.SafeLoader):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        for key in {key for key in keys if keys.count(key) > 1}:
+        for key in (key for key in keys if keys.count(key) > 1):
             raise yaml.constructor.ConstructorError(None, None, f"{key} stands there twice", node.start_mark)
         return super().construct_mapping(node, deep)
 

@@ -213,7 +213,7 @@ def _tokenizer(project: Project, recipe: Mapping[str, Any], digests: Digests) ->
 def _signals(project: Project, recipe: Mapping[str, Any], digests: Digests) -> dict[str, Any]:
     spelled = [item.split(":") for item in (recipe.get("filter") or {}).get("signals") or [] if isinstance(item, str)]
     root = project.root.resolve()
-    models = {parts[1] for parts in spelled if len(parts) > 2}
+    models = sorted({parts[1] for parts in spelled if len(parts) > 2})
     files = {name: [name] if (root / name).is_file() else [] for name in models}
     files |= {parts[0]: _module(root, parts[0]) for parts in spelled if len(parts) == 2}
     return {name: {"files": digests.of_files(root, files[name], f"signals of {name}")} for name in sorted(files)}

@@ -26,7 +26,7 @@ import pyarrow as pa
 import yaml
 
 from tasks.artifacts.documents import TEXT
-from tasks.artifacts.tables import write_table
+from tasks.artifacts.tables import write_payload, write_table
 from tasks.artifacts.verdicts import DEDUP_VERDICTS, FILTER_VERDICTS, SKETCHES, SPANS
 from tasks.dedup import DedupParams
 from tasks.dedup.sketches import sketch
@@ -109,7 +109,7 @@ def write(shape, documents, folder):
         began = time.process_time()
         table = sketch(reads_of(folder, f"web-{part:016x}"), wanted).files[".parquet"]
         seconds += time.process_time() - began
-        write_table(folder / "dedup/sketches" / f"web-{part:016x}.parquet", table, SKETCHES)
+        write_payload(folder / "dedup/sketches" / f"web-{part:016x}.parquet", table, SKETCHES)
     return seconds
 
 

@@ -10,9 +10,11 @@ import json
 import random
 import re
 import shutil
+import unicodedata
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -36,6 +38,7 @@ from tasks.perform import perform
 from tasks.pipeline import STEPS
 from tasks.project import Project, checked
 from tasks.text.disguises import DISGUISES
+from tasks.text.ngrams import window_hashes
 from tasks.text.words import split_words
 from tests.memory_reads import MemoryReads
 from tests.small_corpus import lay_corpus
@@ -484,6 +487,15 @@ def test_case_59_boilerplate():
     flagged = [d["id"] for d, verdict in zip(documents, result.verdicts(), strict=True) if verdict == "drop"]
     assert flagged == json.loads((folder / "expect.json").read_text())["flagged"]
     assert result.certificate["sets"]["evals"]["boilerplate_ngrams"] == 7
+    notice = documents[0]["text"].partition(" always ")[0] + " always"
+    listed = result.certificate["sets"]["evals"]["boilerplate"]
+    assert len(listed) == 7 and all(len(text.split()) == 13 and text in notice for text in listed)
+    (found,) = result.tables["decontaminate/matches", "web-0"].to_pylist()
+    leak, item = documents[found["row"]], lines_of("cases/59-contam-boilerplate/evals.jsonl")[1]
+    shown = leak["text"].encode()[found["start"] : found["stop"]].decode()
+    assert (leak["id"], found["set"], found["item"], found["rule"]) == ("leak", "evals", "2:text", "ngrams")
+    assert shown == item["text"].encode()[found["item_start"] : found["item_stop"]].decode()
+    assert shown not in notice and item["text"].endswith(shown)
 
 
 @pytest.mark.parametrize(("corpus", "flagged"), [("self", 20), ("clean", 0), ("upper", 20)])
@@ -493,9 +505,28 @@ def test_case_60_the_check_fires(corpus, flagged):
     assert result.verdicts().count("drop") == flagged
     assert result.certificate["sets_without_match"] == ([] if flagged else ["evals"])
     assert result.certificate["control"]["items_found"] == 20
+    assert sum(one["found"] for one in result.certificate["self_test"]["disguises"].values()) > 0
+    index = result.certificate["index"]
+    assert index["ngrams"] == 20 * (25 - 12) and index["unicode"] == unicodedata.unidata_version
+    assert index["sha256"] == index_digest([line["question"] for line in lines_of(f"{CASE_60}/evals.jsonl")], 13)
+
+
+WRONG_FIELD = {"name": "evals", "path": "evals.jsonl", "fields": ["answer_key"]}
+CASE_60 = "cases/60-contam-never-fires"
+
+
+def index_digest(questions, n):
+    """SHA-256 over the n-grams' hashes, ascending, where the items of each begin, and the items, as uint64."""
+    words = split_words(pa.array(questions, pa.large_string()))
+    hashes, offsets = window_hashes(words.hashes_W, words.offsets_D1, np.full(len(questions), n))
+    pairs = sorted(zip(hashes.tolist(), np.repeat(np.arange(len(questions)), np.diff(offsets)).tolist(), strict=True))
+    numbers = [h for h, _ in pairs], range(len(pairs) + 1), [item for _, item in pairs]
+    return hashlib.sha256(b"".join(np.array(of, "<u8").tobytes() for of in numbers)).hexdigest()
 
 
 def test_case_60_nothing_to_look_for_is_an_error():
+    with pytest.raises(SourceError, match="has no text in the field answer_key"):
+        Result(shared(CASE_60), {"web-0": []}, params_with(sets=[WRONG_FIELD]))
     with pytest.raises(SourceError, match="holds no record"):
         against("cases/60-contam-never-fires", "empty_evals.jsonl", [])
 

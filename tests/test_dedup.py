@@ -9,12 +9,14 @@ import random
 import re
 import time
 import unicodedata
+from collections import Counter
 from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from datasketch import MinHash
@@ -22,16 +24,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tasks.artifacts.documents import TEXT
-from tasks.artifacts.tables import write_table
+from tasks.artifacts.tables import read_table, write_payload, write_table
 from tasks.artifacts.verdicts import CUTS, DEDUP_VERDICTS, FILTER_VERDICTS, PAIRS, SKETCHES, SPANS
 from tasks.dedup import STEP, DedupParams, check, levels, rows
 from tasks.dedup.sketches import sketch
 from tasks.dedup.spans import find
 from tasks.dedup.verdicts import decide
-from tasks.errors import ParamsError
+from tasks.errors import InvariantError, ParamsError
 from tasks.project import checked
 from tasks.text.excision import Cut, excise
-from tasks.text.shingles import shingle_texts
+from tasks.text.shingles import HASH, shingle_texts
 from tasks.text.spans import find_spans
 from tests.memory_reads import MemoryReads
 
@@ -87,7 +89,8 @@ class Result:
         schema = {"sketches": SKETCHES, "spans": SPANS, "verdicts": DEDUP_VERDICTS, "pairs": PAIRS, "cuts": CUTS}[
             folder
         ]
-        self.tables[f"dedup/{folder}", unit] = made.files[".parquet"].cast(schema)
+        table = made.files[".parquet"]
+        self.tables[f"dedup/{folder}", unit] = table.cast(schema.with_metadata(table.schema.metadata))
         self.sums[f"dedup/{folder}"][unit] = made.counts
 
     def table(self, folder, columns=None, unit=None):
@@ -232,6 +235,21 @@ def test_against_brute_force(documents, count, rng, priority):
     assert result.removed() == removed
     assert result.pairs(removes=True) == [pair[:3] for pair in removed]
     assert result.pairs(removes=False) == nearest
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_many_candidates_of_all_similarities_against_brute_force(seed):
+    """Texts that share more or less of a beginning: equal similarities, many and few candidates, near and far apart."""
+    rng, documents = random.Random(seed), []
+    common, threshold = [f"w{i}" for i in range(30)], dict.fromkeys(SECTION["threshold"], 0.8)
+    for number in range(120):
+        kept = common[rng.randrange(6) :][: rng.randrange(4, 30)] if number % 3 else []
+        words = [*kept, *(f"x{number}y{i}" for i in range(rng.choice([1, 2, 9])))]
+        documents.append(document(" ".join(words), str(number)))
+    result = run(documents, 3, rng, bands=128, rows=1, threshold=threshold, source_priority=[])
+    kept, removed, nearest = plain_greedy(documents, threshold)
+    assert (result.kept(), result.removed()) == (kept, removed)
+    assert result.pairs(removes=False) == nearest and len(nearest) > 20
 
 
 def windows_of(rng, count, length=60):
@@ -618,9 +636,18 @@ def names(result):
     return {d["id"] for d, v in result.verdicts() if v["verdict"] == "drop"}
 
 
+LOOK = "look at dedup/pairs, then raise the limit or the threshold"
+
+
 def test_case_18_scripts_without_spaces():
     result = run(case("18-no-space-scripts"))
     assert len(names(result)) == 1 and names(result) <= {"zh0", "zh0-near"}
+    assert (result.total("documents_in|unit=characters"), result.total("documents_dropped|unit=characters")) == (15, 1)
+    assert (result.total("documents_in|unit=words"), result.total("documents_dropped|unit=words")) == (4, 0)
+    limited = Result(result.parts, params_with(removed_share_max={"*": 0.06}))
+    assert [line.partition(" were removed, ")[::2] for line in check(limited)] == [
+        ("1 of 15 documents of web shingled by characters", f"6.7%, more than removed_share_max 6.0%; {LOOK}")
+    ], "1 of 19 of the source is below the limit, of the script it is not"
 
 
 def test_case_19_shorter_than_a_shingle():
@@ -633,6 +660,13 @@ def test_case_20_a_chain_is_not_closed():
     result = run(case("20-cluster-chain"))
     texts = {d["id"]: d for d, _ in result.verdicts()}
     assert len(result.kept()) >= 4
+    groups = {removed: survivor for removed, survivor, *_ in result.removed()}
+    assert groups.get("0", "0") != groups.get("11", "11"), "the ends share nothing"
+    sizes = Counter(groups.values())
+    breach = list(check(Result(result.parts, params_with(largest_cluster_max=max(sizes.values())))))
+    assert len(breach) >= 1 and f"stands for {max(sizes.values()) + 1} documents, itself included" in breach[0]
+    share = f"{len(groups)} of 12 documents of web were removed, {len(groups) / 12:.1%}, more than"
+    assert share in next(check(Result(result.parts, params_with(removed_share_max={"*": 0.1}))))
     for removed, survivor, similarity, _ in result.removed():
         assert survivor in result.kept()
         assert similarity == plain_similarity(texts[removed], texts[survivor]) >= 0.8
@@ -641,12 +675,33 @@ def test_case_20_a_chain_is_not_closed():
 def test_case_23_order_and_partitions():
     orders = json.loads(shared("cases/23-dedup-order-and-state/orders.json").read_text())
     documents = case("23-dedup-order-and-state")
+    run(windows_of(random.Random(5), 20))  # what was decided before by the same process leaves nothing behind
     kept = {
         tuple(run(documents, count, random.Random(seed)).kept())
         for seed in orders["seeds"]
         for count in orders["partitions"]
     }
     assert len(kept) == 1 and len(kept.pop()) == 20
+
+
+def test_case_25_sketches_carry_what_they_were_made_by_and_are_not_mixed(tmp_path):
+    """In the file itself, whatever becomes of manifests and keys; other parameters refuse them."""
+    documents, name = case("25-salted-hash"), "web-0000000000000000"
+    result = run(documents)
+    write_payload(tmp_path / "sketches", result.tables["dedup/sketches", name], SKETCHES)
+    assert json.loads(pq.read_schema(tmp_path / "sketches").metadata[b"made"]) == {
+        "scheme": "affine32", "seed": 1, "permutations": 128, "shingle_words": 5, "shingle_characters": 5,
+        "hash": HASH, "unicode": unicodedata.unidata_version,
+    }  # fmt: skip
+    stored = read_table(tmp_path / "sketches")
+    for change in ({"seed": 2}, {"shingle_words": 4}, {"shingle_characters": 6}):
+        reads = MemoryReads("verdicts", {**result.tables, ("dedup/sketches", name): stored})
+        assert len(list(decide(reads, params_with()))) == 3
+        with pytest.raises(InvariantError, match=r"were made by .*, not by .*; build them anew"):
+            list(decide(reads, params_with(**change)))
+    bare = stored.replace_schema_metadata(None)
+    with pytest.raises(InvariantError, match="made by nothing that it says"):
+        list(decide(MemoryReads("verdicts", {**result.tables, ("dedup/sketches", name): bare}), params_with()))
 
 
 def test_case_26_recall_at_the_threshold():

@@ -1,15 +1,18 @@
 """dedup as builds make it: in builds one after another, in many small blocks, and on any workers."""
 
+import json
 import shutil
 
 import pytest
+import yaml
 
 from tasks import workers
+from tasks.artifacts.tables import read_table
 from tasks.dedup import documents, matching
 from tasks.perform import perform
 from tasks.pipeline import STEPS
 from tasks.project import Project
-from tests.dedup_projects import build, lay, near_texts, tree
+from tests.dedup_projects import ROOT, build, lay, near_texts, tree, verdicts
 
 TEXTS = list(near_texts(3, 24))
 
@@ -37,6 +40,23 @@ def test_a_new_snapshot_sketches_its_own_parts_and_equals_a_build_from_scratch(a
     report = build(lay(root, {"web": files}))
     assert 0 < report.made["sketches"] < report.carried["sketches"]
     assert tree(root) == again(root, tmp_path / "fresh")[1]
+
+
+def test_case_19_short_texts_survive_and_an_empty_one_is_rejected_before(tmp_path):
+    path = ROOT.parent / "shared/cases/19-shorter-than-ngram/docs.jsonl"
+    if not path.is_file():
+        pytest.skip("the shared cases are not here")
+    root, wanted = lay(tmp_path, {"web": {}}), json.loads((path.parent / "expect.json").read_text())
+    recipe = yaml.safe_load((root / "params.yaml").read_text())
+    recipe["filter"]["rules"], recipe["ingest"]["rejects_max_share"] = [], 0.2
+    (root / "params.yaml").write_text(yaml.safe_dump(recipe))
+    shutil.copy(path, root / "texts/web/docs.jsonl")
+    build(root)
+    (rejects,) = (root / "data/ingest/rejects").glob("*.parquet")
+    assert [line["reason"] for line in read_table(rejects).to_pylist()] == ["empty"] * len(wanted["rejected_empty"])
+    found = [row[:2] for row in verdicts(root).values()]
+    assert found.count(("keep", None)) == len(wanted["kept_ids"])
+    assert found.count(("drop", "exact")) == len(wanted["exact_removed"]) == len(found) - len(wanted["kept_ids"])
 
 
 def test_many_small_partitions_and_blocks_decide_alike(alone, tmp_path, monkeypatch):

@@ -115,6 +115,65 @@ def test_no_builtin_hash_and_no_unpickling():
                 assert not {"pickle", "marshal", "shelve"} & {alias.name for alias in node.names}, path
 
 
+WHOLE = ("sorted", "sum", "min", "max", "any", "all", "set", "frozenset")
+TAKES = (
+    "list",
+    "tuple",
+    "enumerate",
+    "zip",
+    "map",
+    "iter",
+    "next",
+    "array",
+    "join",
+    "fromiter",
+    "from_iterable",
+    "chain",
+)
+
+
+def is_a_set(node):
+    """{a, b}, {x for ...}, set(...), frozenset(...), and what |, &, - and ^ make of one."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr | ast.BitAnd | ast.Sub | ast.BitXor):
+        return is_a_set(node.left) or is_a_set(node.right)
+    called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("set", "frozenset")
+    return called or isinstance(node, ast.Set | ast.SetComp)
+
+
+def walked_sets(function):
+    """Lines of a function that go through a set in the order that a salted hash gives: those named there, too."""
+    named = {
+        target.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign) and is_a_set(node.value)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    whole = [node for node in ast.walk(function) if isinstance(node, ast.SetComp)]
+    calls = (node for node in ast.walk(function) if isinstance(node, ast.Call))
+    whole += [each for call in calls if getattr(call.func, "id", "") in WHOLE for each in call.args]
+    ordered = {id(part) for node in whole for part in getattr(node, "generators", ())}
+    for node in ast.walk(function):
+        if isinstance(node, ast.For) or (isinstance(node, ast.comprehension) and id(node) not in ordered):
+            walked = [node.iter]
+        elif isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            walked = node.args if name in TAKES else []
+        else:
+            continue
+        for value in walked:
+            if is_a_set(value) or (isinstance(value, ast.Name) and value.id in named):
+                yield value.lineno
+
+
+def test_no_set_is_walked_in_code_that_shapes_data():
+    """PYTHONHASHSEED orders them; sorted() first."""
+    assert list(walked_sets(ast.parse("found = {1, 2}\nfor one in found: pass\nlist(set(a) | b)"))) == [2, 3]
+    assert not list(walked_sets(ast.parse("for one in sorted({1, 2}): pass\n{x for x in {1}}\nlen({1})")))
+    found = [f"{path}:{line}" for path in modules() for line in walked_sets(ast.parse(path.read_text("utf-8")))]
+    assert found == []
+
+
 def kernels(tree):
     """Functions compiled by numba, by name."""
     return {

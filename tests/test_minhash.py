@@ -78,6 +78,18 @@ def test_shingle_sets_and_similarities_against_plain_python(texts, n):
             assert ours == (len(set(left) & set(right)) / either if either else 0.0)
 
 
+MEMBERS = st.sets(st.integers(0, 40), max_size=40)
+
+
+@settings(max_examples=200, deadline=None)
+@given(MEMBERS, MEMBERS, st.floats(0, 1))
+def test_a_similarity_is_exact_from_the_least_that_is_asked_on(left, right, least):
+    exact = len(left & right) / len(left | right) if left | right else 0.0
+    sets = [np.array(sorted(members), np.uint64) for members in (left, right)]
+    assert jaccard(*sets, least) in ((exact,) if exact >= least else (0.0, exact))
+    assert jaccard(*sets, exact) == exact
+
+
 def test_scripts_without_spaces_take_their_own_length():
     texts = [
         "天地玄黄宇宙洪荒",

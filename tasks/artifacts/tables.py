@@ -19,14 +19,19 @@ import pyarrow.parquet as pq
 ROWS_PER_GROUP = 10_000
 BYTES_PER_GROUP = 16 << 20
 LEVEL = 1
+MADE = b"made"
+"""Metadata of a table that say how its values were made, for those that mean nothing without."""
 
 
 def write_payload(path: Path, payload: pa.Table | np.ndarray[Any, Any] | bytes, schema: pa.Schema | None) -> None:
     """Write what a folder's function made: a Table as Parquet (with `schema`, else its own), an array as .npy where the
     path says so and flat in its own byte order elsewhere, bytes as they are.
+
+    What the table's own metadata says under MADE stands in the file too.
     """
     if isinstance(payload, pa.Table):
-        write_table(path, payload, payload.schema if schema is None else schema)
+        said = {key: text for key, text in (payload.schema.metadata or {}).items() if key == MADE}
+        write_table(path, payload, payload.schema if schema is None else schema.with_metadata(said or None))
     elif isinstance(payload, np.ndarray) and path.suffix == ".npy":
         np.save(path, payload, allow_pickle=False)
     else:

@@ -1,11 +1,12 @@
 """certificate.json: what the corpus was held against, and what was found.
 
-In: the evaluation sets, and the matches, boilerplate and verdicts of all parts. Out: one JSON for people and
-for a data card. It holds no fingerprint, no path and no version: equal corpora, sets and parameters give
-equal bytes.
+In: the evaluation sets, and the matches, boilerplate and verdicts of all parts. Out: one JSON for people and for a data
+card. It holds no fingerprint, no path and no version but that of Unicode, which says what a word is: equal corpora,
+sets and parameters give equal bytes.
 
 format: 1
 parameters: those of the section that shape the result
+index: what was looked for: ngrams, sha256 of their hashes and items, unicode (the version that texts were read by)
 control: items searched for in their own text, and found; were they not equal, the step would have failed
 self_test: items planted, seed, and for each of nine disguises how many were planted and found, how many of them are too
     short in that disguise, and the recall (tasks.decontaminate.planting); nothing found of all fails the step
@@ -27,6 +28,8 @@ here.
 
 from __future__ import annotations
 
+import hashlib
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -85,6 +88,7 @@ def certify(reads: Reads, params: DecontaminateParams) -> Made:
     certificate = {
         "format": 1,
         "parameters": {name: getattr(params, name) for name in PARAMETERS},
+        "index": _contents(index),
         "control": _control(index),
         "self_test": self_test(index, _told_nothing(reads), params.self_test_items, params.self_test_seed),
         "boilerplate": _boilerplate(reads, index),
@@ -122,6 +126,14 @@ def _taking_part(matches: pa.Table, verdicts: pa.ChunkedArray) -> pa.Table:
 def _different(table: pa.Table, columns: list[str]) -> list[dict[str, Any]]:
     lines: list[dict[str, Any]] = table.group_by(columns).aggregate([]).to_pylist()
     return lines
+
+
+def _contents(index: Index) -> dict[str, Any]:
+    """An empty index, or one made of other words, has another digest."""
+    digest = hashlib.sha256()
+    for array in (index.grams.hashes, index.grams.starts, index.grams.items):
+        digest.update(array.astype("<u8").tobytes())
+    return {"ngrams": len(index.grams.hashes), "sha256": digest.hexdigest(), "unicode": unicodedata.unidata_version}
 
 
 def _control(index: Index) -> dict[str, int]:

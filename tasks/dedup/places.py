@@ -13,8 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tasks.artifacts.tables import MADE
 from tasks.artifacts.verdicts import DROP, KEEP
-from tasks.dedup.sketches import sketch
+from tasks.dedup.sketches import made_by, sketch
+from tasks.errors import InvariantError
 from tasks.step import Reads
 
 if TYPE_CHECKING:
@@ -70,9 +72,19 @@ def places_of(reads: Reads) -> list[Place]:
 
 
 def sketches_of(reads: Reads, place: Place, params: DedupParams, columns: Sequence[str]) -> pa.Table:
-    """The part's sketches: as stored, or of a release that was sketched otherwise made again from its texts."""
+    """The part's sketches: as stored, or of a release that was sketched otherwise made again from its texts.
+
+    Raises InvariantError where stored ones say that they were made by anything else than these parameters.
+    """
     if place.sketched:
-        return place.table(reads, "dedup/sketches", columns)
+        table, wanted = place.table(reads, "dedup/sketches", columns), made_by(params)
+        said = (table.schema.metadata or {}).get(MADE, b"nothing that it says").decode()
+        if said != wanted:
+            raise InvariantError(
+                f"dedup/sketches of {place.name} were made by {said}, not by {wanted}",
+                "build them anew: python -m tasks dedup --force",
+            )
+        return table
     made: pa.Table = sketch(cast(Reads, _Texts(reads, place)), params).files[".parquet"]
     return made.select(list(columns))
 

@@ -117,7 +117,11 @@ class Spill:
     def close(self) -> Path:
         """Write what is held; the file can be read from now on, by any process that sees it."""
         self._flush()
-        np.save(_index(self.path), np.concatenate(self._bounds))
+        bounds_FP = np.concatenate(self._bounds)
+        spans_PF = np.stack([bounds_FP[:, :-1].T, bounds_FP[:, 1:].T], axis=2)
+        with _index(self.path).open("wb") as file:
+            np.array([len(bounds_FP)]).tofile(file)
+            spans_PF.tofile(file)
         self._bounds.clear()
         return self.path
 
@@ -137,14 +141,18 @@ class Spill:
 
 def read_partition(path: Path, dtype: np.dtype, partition: int) -> np.ndarray:
     """The records of one partition of a closed Spill."""
+    with _index(path).open("rb") as index:
+        flushes = int.from_bytes(index.read(8), "little")
+        index.seek(16 * flushes * partition, os.SEEK_CUR)
+        spans_F = np.frombuffer(index.read(16 * flushes), np.int64).reshape(-1, 2)
     pieces = [np.zeros(0, dtype)]
-    bounds_F = np.load(_index(path), mmap_mode="r", allow_pickle=False)
-    with path.open("rb") as file:
-        for start, stop in bounds_F[:, partition : partition + 2]:
-            file.seek(int(start) * dtype.itemsize)
-            pieces.append(np.frombuffer(file.read(int(stop - start) * dtype.itemsize), dtype))
-    return np.concatenate(pieces)
+    with path.open("rb", buffering=0) as file:
+        for start, stop in spans_F.tolist():
+            file.seek(start * dtype.itemsize)
+            pieces.append(np.fromfile(file, dtype, stop - start))
+    return pieces[1] if len(pieces) == 2 else np.concatenate(pieces)
 
 
 def _index(path: Path) -> Path:
-    return path.with_name(f"{path.name}.index.npy")
+    """How many times the Spill wrote, then for each partition the spans of its records in the file, int64."""
+    return path.with_name(f"{path.name}.index")

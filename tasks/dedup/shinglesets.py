@@ -18,12 +18,10 @@ from tasks.dedup.greedy import Sets
 from tasks.dedup.places import Place, sketches_of
 from tasks.dedup.scratch import Scratch, each, mapped
 from tasks.step import Reads
-from tasks.text.shingles import shingle_sets, shingle_texts
+from tasks.text.shingles import shingle_sets, shingle_slices
 
 if TYPE_CHECKING:
     from tasks.dedup import DedupParams
-
-ROWS_AT_ONCE = 4096
 
 
 def candidate_sets(
@@ -55,16 +53,14 @@ def write_sets(reads: Reads, item: tuple[str, Place, int, int, tuple[int, int]])
     dtypes = (np.uint8, np.int32, np.int32, np.int64, np.int32)
     candidates_R, ranks_N, *others = (mapped(path, dtype) for path, dtype in zip(paths, dtypes, strict=True))
     chosen = np.flatnonzero(candidates_R[ranks_N[numbers]])
-    rows, starts, sizes = (array[numbers][chosen] for array in others)
+    chosen_rows, starts, sizes = (array[numbers][chosen] for array in others)
     texts = place.table(reads, "normalize/text", ["text"]).column("text")
     with (Path(folder) / "sets").open("r+b") as file:
-        for first in range(0, len(chosen), ROWS_AT_ONCE):
-            some = slice(first, first + ROWS_AT_ONCE)
-            shingles, _ = shingle_texts(texts.take(rows[some]), *lengths)
+        for some, shingles, _ in shingle_slices(texts, *lengths, chosen_rows):
             hashes, offsets = shingle_sets(shingles)
             if (np.diff(offsets) != sizes[some]).any():
                 raise ValueError(f"{place.name}: sketches count other shingles than the texts have")
-            os.pwrite(file.fileno(), hashes.tobytes(), 8 * int(starts[first]))
+            os.pwrite(file.fileno(), hashes.data, 8 * int(starts[some][0]))
 
 
 def each_signature(reads: Reads, params: DedupParams, documents: Documents) -> Iterator[tuple[slice, np.ndarray]]:

@@ -6,6 +6,8 @@ large_string already.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,3 +35,21 @@ def one_array(texts: pa.Array | pa.ChunkedArray) -> pa.LargeStringArray:
     if isinstance(texts, pa.ChunkedArray):
         return texts.chunk(0) if texts.num_chunks == 1 else texts.combine_chunks()
     return texts
+
+
+def slices(offsets_D1: np.ndarray, size: int) -> Iterator[tuple[int, int]]:
+    """(first row, rows) of texts with such offsets that hold about `size` bytes together: at least one, of a row if
+    any."""
+    start, rows = 0, len(offsets_D1) - 1
+    while start < rows or rows == 0:
+        stop = int(np.searchsorted(offsets_D1, offsets_D1[start] + size, side="right")) - 1
+        stop = min(rows, max(stop, start + 1))
+        yield start, stop - start
+        if stop == rows:
+            return
+        start = stop
+
+
+def largest(offsets_D1: np.ndarray, spans: list[tuple[int, int]]) -> int:
+    """Bytes of the largest of some slices."""
+    return max(int(offsets_D1[at + rows] - offsets_D1[at]) for at, rows in spans)

@@ -10,18 +10,19 @@ CPU second for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
 
+from tasks.text.columns import largest, one_array, slices, text_buffers
 from tasks.text.lengths import measure_words
 from tasks.text.lines import count_lines
 from tasks.text.marks import count_marks
 from tasks.text.repetition import count_repetition
 from tasks.text.segmentation import join_words
 from tasks.text.stopwords import count_stop_words
-from tasks.text.words import one_array, split_words, text_buffers, word_room
+from tasks.text.words import split_words, word_room
 
 SLICE_BYTES = 1 << 19
 """Texts are taken in slices of about as many bytes: their words then stay in the caches of the processor."""
@@ -75,27 +76,13 @@ def measure_texts(
     (tasks.text.segmentation); in scripts without spaces a character is a word else.
     """
     column = one_array(texts)
-    slices, sizes_D = list(_slices(column)), text_buffers(column)[0]
-    room = word_room(max(int(sizes_D[at + rows] - sizes_D[at]) for at, rows in slices), max(rows for _, rows in slices))
-    parts = [
-        _counts(column.slice(at, rows), languages.slice(at, rows), room, segmentation or {}) for at, rows in slices
-    ]
+    offsets_D1, _ = text_buffers(column)
+    spans = list(slices(offsets_D1, SLICE_BYTES))
+    room = word_room(largest(offsets_D1, spans), max(rows for _, rows in spans))
+    parts = [_counts(column.slice(at, rows), languages.slice(at, rows), room, segmentation or {}) for at, rows in spans]
     counts = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     found = {name: counts[name] for name in COUNTS}
     return found | {name: _quotient(counts[over], counts[under]) for name, (over, under) in QUOTIENTS.items()}
-
-
-def _slices(column: pa.LargeStringArray) -> Iterator[tuple[int, int]]:
-    """(first row, rows) that hold about SLICE_BYTES together: at least one slice, of a row if any."""
-    offsets_D1, _ = text_buffers(column)
-    start, rows = 0, len(column)
-    while start < rows or rows == 0:
-        stop = int(np.searchsorted(offsets_D1, offsets_D1[start] + SLICE_BYTES, side="right")) - 1
-        stop = min(rows, max(stop, start + 1))
-        yield start, stop - start
-        if stop == rows:
-            return
-        start = stop
 
 
 def _counts(
