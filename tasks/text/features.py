@@ -2,9 +2,10 @@
 
 In: texts as Arrow holds them and a Classifier. Out: a vector for each. It weighs no label (tasks.text.scoring).
 
-Rows are noted first and added some thousand at a time, in the order of the text and in float32, as fastText adds them,
-so that the sums are its sums: the processor then waits for many rows at once. Each byte of a text is looked at once for
-its word's end and the word's hash (FNV-1a, every byte taken as a signed one, as fastText has it).
+A word's own row and those of its parts are added up by themselves, then words to the text's sum, in float32: fastText
+adds row by row, which differs in the seventh digit. So the sum of a word is the same wherever it stands, and the words
+that were looked at last are remembered with their sums: of running text nine words in ten are among them. Each byte is
+looked at once for its word's end and the word's hash (FNV-1a, every byte taken as a signed one, as fastText has it).
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ Array = np.ndarray
 _BASIS, _PRIME, _LOW, _SIGN = 2166136261, 16777619, 0xFFFFFFFF, 0xFFFFFF00
 _PHRASE = np.uint64(116049371)
 _HELD = 4096
+_HEAD, _WORD = 8, 56  # bytes of what is remembered of a word before its sum: its size and rows, then its spelling
+_KNOWN = 1 << 22  # bytes of all words that are remembered
 _END = np.frombuffer(b"</s>", np.uint8)
 
 
@@ -32,8 +35,19 @@ def mean_rows(offsets_D1: Array, data: Array, classifier: Classifier) -> tuple[A
     """
     texts = len(offsets_D1) - 1
     mean_Dn, known_D = np.zeros((texts, classifier.rows.shape[1]), np.float32), np.zeros(texts, np.bool_)
-    arrays = *classifier.words, classifier.sizes, _inverse(classifier.sizes[3]), classifier.buckets, classifier.rows
-    _mean(data, offsets_D1, arrays, mean_Dn, known_D)
+    size = _HEAD + _WORD + 4 * classifier.rows.shape[1]
+    known = np.zeros((1 << max(4, (_KNOWN // size).bit_length() - 1), size), np.uint8)
+    most, (shortest, longest, phrase, buckets) = int(np.diff(offsets_D1).max(initial=0)), classifier.sizes
+    rooms = (
+        np.empty(most + len(_END) + 2, np.uint8),
+        np.empty((most // 2 + 2) if phrase > 1 else 0, np.int32),
+        np.empty(_HELD + max(2, longest + 1, phrase), np.int64),
+        np.empty(classifier.rows.shape[1], np.float32),
+    )
+    sizes = max(1, shortest), longest, phrase, max(1, buckets), *_inverse(buckets)
+    tables = *classifier.words, classifier.buckets, classifier.rows
+    remembered = known, known.view(np.int32), known.view(np.float32)
+    _mean(data, offsets_D1, sizes, *tables, *remembered, *rooms, mean_Dn, known_D)
     return mean_Dn, known_D
 
 
@@ -43,66 +57,96 @@ def _inverse(buckets: int) -> tuple[int, int]:
     return (1 << shift) // max(1, buckets), shift
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _mean(data: Array, offsets_D1: Array, arrays: Any, mean_Dn: Array, known_D: Array) -> None:
-    _, longest, phrase, _ = arrays[3]
-    most = 0
-    for text in range(len(offsets_D1) - 1):
-        most = max(most, offsets_D1[text + 1] - offsets_D1[text])
-    scratch, found_N = np.empty(most + 6, np.uint8), np.empty(_HELD + max(2, longest + 1, phrase), np.int64)
-    phrases = np.empty((most // 2 + 2) if phrase > 1 else 0, np.int32)
-    for text in range(len(offsets_D1) - 1):
-        count = _sum(data, (offsets_D1[text], offsets_D1[text + 1]), arrays, (scratch, phrases, found_N), mean_Dn[text])
-        known_D[text] = count > 0
-        if count:
-            mean_Dn[text] *= np.float32(1.0 / np.float32(count))
+# Arrays are handed over one by one and never as a tuple or a view: numba counts references to what it takes out of one,
+# which cost more than all else that is done for a word.
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _sum(data: Array, span: Any, arrays: Any, room: Any, hidden: Array) -> Any:
-    """Add the rows of a text's words, parts of words and phrases; returns how many. room: scratch, phrases, found."""
-    scratch, phrases, found_N = room
-    sizes = arrays[3]
-    every, noted, words, at, stop = 0, 0, 0, span[0], span[1]
-    while at <= stop:
-        first, state, wide = at, _BASIS, 0
-        while at < stop and not _blank(data[at]):
-            state = _fold(state, data[at])
-            wide |= data[at]
-            scratch[at - first + 1] = data[at]
+def _mean(
+    data: Array, offsets_D1: Array, sizes: Any, spelled: Array, starts: Array, table_S2: Array, kept_B2: Array,
+    rows: Array, known_S: Array, counts_S: Array, sums_S: Array, scratch: Array, phrases: Array, found_N: Array,
+    own: Array, mean_Dn: Array, known_D: Array,
+) -> None:  # fmt: skip
+    """known_S, counts_S, sums_S: one memory: of each word that is remembered its size, its number of rows, its spelling
+    and its sum. scratch: the word with < and > around it. found_N: words and buckets whose rows are to be added."""
+    end = _BASIS
+    for byte in _END:
+        end = _fold(end, byte)
+    for text in range(len(offsets_D1) - 1):
+        every, words, at, stop = 0, 0, offsets_D1[text], offsets_D1[text + 1]
+        while at < stop:
+            first, state, wide = at, _BASIS, 0
+            while at < stop and not _blank(data[at]):
+                state = _fold(state, data[at])
+                wide |= data[at]
+                scratch[at - first + 1] = data[at]
+                at += 1
+            size = at - first
             at += 1
-        size, ending = at - first, at == stop and first == at
-        if ending:
-            for place in range(len(_END)):
-                state, scratch[place + 1] = _fold(state, _END[place]), _END[place]
-            size = len(_END)
-        if ending or (size > 0 and not _is_end(scratch, size)):
-            place = _place_of(state, scratch, size, arrays)
-            if place >= 0:
-                found_N[noted] = place
-                noted += 1
-            if not ending and sizes[1] > 0:
-                scratch[0], scratch[size + 1] = 60, 62
-                summed, noted = _parts(scratch, size + 2, wide, arrays, found_N, noted, hidden)
-                every += summed
-            if len(phrases):
+            if size == 0 or (state == end and _is_end(scratch, size)):
+                continue
+            every += _word(
+                state, size, wide, sizes, spelled, starts, table_S2, kept_B2, rows, known_S, counts_S, sums_S,
+                scratch, found_N, own, mean_Dn, text,
+            )  # fmt: skip
+            if sizes[2] > 1:
                 phrases[words] = np.int32(np.uint32(state))
-            words += 1
-        if noted >= _HELD:
-            every, noted = every + _add(hidden, arrays, found_N, noted), 0
-        at += at < stop or ending
-    if len(phrases):
-        summed, noted = _phrases(phrases[:words], arrays, found_N, noted, hidden)
-        every += summed
-    return every + _add(hidden, arrays, found_N, noted)
+                words += 1
+        for place in range(len(_END)):
+            scratch[place + 1] = _END[place]
+        own[:] = 0
+        found_N[0] = _place_of(end, scratch, len(_END), spelled, starts, table_S2)
+        every += _add(own, rows, kept_B2, found_N, int(found_N[0] >= 0))
+        if sizes[2] > 1:
+            phrases[words] = np.int32(np.uint32(end))
+            every += _phrases(phrases, words + 1, sizes, len(starts) - 1, kept_B2, rows, found_N, own)
+        for place in range(len(own)):
+            mean_Dn[text, place] = (mean_Dn[text, place] + own[place]) * np.float32(1.0 / np.float32(max(1, every)))
+        known_D[text] = every > 0
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(inline="always")  # type: ignore[untyped-decorator]
+def _word(
+    state: int, size: int, wide: int, sizes: Any, spelled: Array, starts: Array, table_S2: Array, kept_B2: Array,
+    rows: Array, known_S: Array, counts_S: Array, sums_S: Array, scratch: Array, found_N: Array, own: Array,
+    mean_Dn: Array, text: int,
+) -> Any:  # fmt: skip
+    """Add the sum of the word at scratch[1:size + 1]; returns how many rows it is of."""
+    slot = state & (len(known_S) - 1)
+    if counts_S[slot, 0] == size:
+        same, at = True, 0
+        while same and at < size:
+            same = known_S[slot, _HEAD + at] == scratch[at + 1]
+            at += 1
+        if same:
+            for place in range(len(own)):
+                mean_Dn[text, place] += sums_S[slot, (_HEAD + _WORD) // 4 + place]
+            return np.int64(counts_S[slot, 1])
+    found_N[0] = _place_of(state, scratch, size, spelled, starts, table_S2)
+    noted, count = int(found_N[0] >= 0), 0
+    for place in range(len(own)):
+        own[place] = 0
+    if sizes[1] > 0:
+        scratch[0], scratch[size + 1] = 60, 62
+        count, noted = _parts(scratch, size + 2, wide, sizes, len(starts) - 1, kept_B2, rows, found_N, noted, own)
+    count += _add(own, rows, kept_B2, found_N, noted)
+    if size <= _WORD:
+        counts_S[slot, 0], counts_S[slot, 1] = size, count
+        for place in range(size):
+            known_S[slot, _HEAD + place] = scratch[place + 1]
+        for place in range(len(own)):
+            sums_S[slot, (_HEAD + _WORD) // 4 + place] = own[place]
+    for place in range(len(own)):
+        mean_Dn[text, place] += own[place]
+    return np.int64(count)
+
+
+@numba.njit(inline="always")  # type: ignore[untyped-decorator]
 def _blank(byte: int) -> bool:
     return byte == 32 or 9 <= byte <= 13 or byte == 0
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(inline="always")  # type: ignore[untyped-decorator]
 def _fold(state: int, byte: int) -> Any:
     wide = np.int64(byte)
     if wide > 127:
@@ -110,7 +154,7 @@ def _fold(state: int, byte: int) -> Any:
     return ((state ^ wide) * _PRIME) & _LOW
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(inline="always")  # type: ignore[untyped-decorator]
 def _is_end(scratch: Array, size: int) -> bool:
     same = size == len(_END)
     for place in range(len(_END)):
@@ -118,10 +162,9 @@ def _is_end(scratch: Array, size: int) -> bool:
     return same
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _place_of(state: int, scratch: Array, size: int, arrays: Any) -> Any:
+@numba.njit(inline="always")  # type: ignore[untyped-decorator]
+def _place_of(state: int, scratch: Array, size: int, spelled: Array, starts: Array, table_S2: Array) -> Any:
     """The place of the word at scratch[1:size + 1], of which `state` is the hash; -1 where it is unknown."""
-    spelled, starts, table_S2 = arrays[0], arrays[1], arrays[2]
     mask = len(table_S2) - 1
     slot = state & mask
     while table_S2[slot, 0] >= 0:
@@ -144,28 +187,13 @@ def _ones(typing: Any, number: Any) -> Any:
     return types.int64(types.int64), lambda context, builder, signature, args: builder.ctpop(args[0])
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _rows(found_N: Array, count: int, kept_B2: Array) -> Any:
-    """Put rows in the place of the words and buckets found, and leave out what has none; returns how many there are.
-
-    A loop of its own and no branch: so the processor waits for many places of the table at once.
-    """
-    if len(kept_B2) == 0:
-        return count
-    left = 0
-    for number in range(count):
-        own, place = found_N[number] >> 5, found_N[number] & 31
-        mask = np.int64(kept_B2[own, 0])
-        found_N[left] = np.int64(kept_B2[own, 1]) + _ones(mask & ((1 << place) - 1))
-        left += mask >> place & 1
-    return left
-
-
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _parts(scratch: Array, size: int, wide: int, arrays: Any, found_N: Array, noted: Any, hidden: Array) -> Any:
-    """(rows of the parts of <word> that were added, rows that are noted now). wide: any bit that any byte has."""
-    words, sizes, (factor, shift) = len(arrays[1]) - 1, arrays[3], arrays[4]
-    shortest, longest, buckets = max(1, sizes[0]), sizes[1], max(1, sizes[3])
+@numba.njit(inline="always")  # type: ignore[untyped-decorator]
+def _parts(
+    scratch: Array, size: int, wide: int, sizes: Any, words: int, kept_B2: Array, rows: Array, found_N: Array,
+    noted: Any, own: Array,
+) -> Any:  # fmt: skip
+    """(rows of the parts of <word> that were added, what is noted now). wide: any bit that any byte has."""
+    shortest, longest, _, buckets, factor, shift = sizes
     summed: Any = 0
     for start in range(size):
         if scratch[start] & 0xC0 == 0x80:
@@ -184,40 +212,40 @@ def _parts(scratch: Array, size: int, wide: int, arrays: Any, found_N: Array, no
                 found_N[noted] = words + bucket
                 noted += 1
         if noted >= _HELD:
-            summed, noted = summed + _add(hidden, arrays, found_N, noted), 0
+            summed, noted = summed + _add(own, rows, kept_B2, found_N, noted), 0
     return summed, noted
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _phrases(hashes: Array, arrays: Any, found_N: Array, noted: Any, hidden: Array) -> Any:
-    """As _parts, of runs of 2 words and more, of which the hashes, as signed numbers, make the bucket."""
-    words, sizes = len(arrays[1]) - 1, arrays[3]
-    summed: Any = 0
-    for first in range(len(hashes)):
+@numba.njit(inline="always")  # type: ignore[untyped-decorator]
+def _phrases(
+    hashes: Array, count: int, sizes: Any, words: int, kept_B2: Array, rows: Array, found_N: Array, own: Array
+) -> Any:
+    """Add the rows of runs of 2 words and more, of which the hashes, as signed numbers, make the bucket."""
+    summed, noted = 0, 0
+    for first in range(count):
         state = np.uint64(np.int64(hashes[first]))
-        for place in range(first + 1, min(first + sizes[2], len(hashes))):
+        for place in range(first + 1, min(first + sizes[2], count)):
             state = state * _PHRASE + np.uint64(np.int64(hashes[place]))
             found_N[noted] = words + np.int64(state % np.uint64(sizes[3]))
             noted += 1
         if noted >= _HELD:
-            summed, noted = summed + _add(hidden, arrays, found_N, noted), 0
-    return summed, noted
+            summed, noted = summed + _add(own, rows, kept_B2, found_N, noted), 0
+    return summed + _add(own, rows, kept_B2, found_N, noted)
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _add(hidden: Array, arrays: Any, found_N: Array, noted: int) -> Any:
-    """Add the rows of what was found, in its order, eight for each time that the sum is fetched; returns how many."""
-    rows, at = arrays[6], 0
-    count = _rows(found_N, noted, arrays[5])
-    while at + 8 <= count:
-        a, b, c, d = rows[found_N[at]], rows[found_N[at + 1]], rows[found_N[at + 2]], rows[found_N[at + 3]]
-        e, f, g, h = rows[found_N[at + 4]], rows[found_N[at + 5]], rows[found_N[at + 6]], rows[found_N[at + 7]]
-        for place in range(len(hidden)):
-            four = hidden[place] + a[place] + b[place] + c[place] + d[place]
-            hidden[place] = four + e[place] + f[place] + g[place] + h[place]
-        at += 8
-    for number in range(at, count):
-        own = rows[found_N[number]]
-        for place in range(len(hidden)):
-            hidden[place] += own[place]
+@numba.njit(inline="always")  # type: ignore[untyped-decorator]
+def _add(own: Array, rows: Array, kept_B2: Array, found_N: Array, noted: int) -> Any:
+    """Add the rows of what was found, in its order, and leave out what has none; returns how many were added."""
+    count = noted
+    if len(kept_B2):
+        count = 0
+        for number in range(noted):  # no branch, so that the processor waits for many places of the table at once
+            block, place = found_N[number] >> 5, found_N[number] & 31
+            mask = np.int64(kept_B2[block, 0])
+            found_N[count] = np.int64(kept_B2[block, 1]) + _ones(mask & ((1 << place) - 1))
+            count += mask >> place & 1
+    for number in range(count):
+        row = found_N[number]
+        for place in range(len(own)):
+            own[place] += rows[row, place]
     return count
