@@ -100,6 +100,7 @@ def _laid(plan: Plan) -> Iterator[tuple[Part, dict[str, str]]]:
         spans = {
             "home": homes[part.source].plain,
             "spool": str(scratch / "spool"),
+            "around": str(scratch / "around"),
             "whole_bytes_max": max(UNPACKED_MIN, 4 * plan.params.part_bytes_max),
             "spans": part.spans,
         }
