@@ -29,7 +29,7 @@ from benchmarks.figures import cpu_seconds, figure
 from tasks.artifacts.manifest import Manifest
 from tasks.artifacts.tables import write_table
 from tasks.build import Build
-from tasks.ingest import STEP, planning, reading
+from tasks.ingest import STEP, planning
 from tasks.project import Project
 
 TIMES, DOCUMENT, MEGABYTES, MEMORY = 3, 3000, 48, 1024
@@ -70,7 +70,6 @@ def _figure(home: Path, name: str, megabytes: float, goal: float, floor: Callabl
 def _build(home: Path, name: str) -> None:
     """A build of a project whose source is that file, as if for the first time in a process that is warm."""
     planning._KNOWN.clear()
-    reading._AROUND.clear()
     source = {"name": "s", "kind": "web", "path": str(home / name)}
     sizes = {"part_bytes": 16 << 20, "part_bytes_max": 64 << 20, "small_file_bytes": 1 << 20}
     others = {"record_bytes_max": 32 << 20, "piece_characters_max": {}, "rejects_max_share": 0.0}

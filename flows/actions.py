@@ -14,13 +14,15 @@ from flows import show
 from flows.asked import Asked
 from flows.guard import guard
 from tasks.project import Project
+from tasks.remote import is_url
 
 
-def init(asked: Asked, directory: Path, source: Path | None, recipe: str | None) -> None:
+def init(asked: Asked, directory: Path, source: str | None, recipe: str | None) -> None:
     from flows.init import init as lay
 
+    place = source if source is None or is_url(source) else asked.root / source
     with show.shown(quiet=asked.json) as watcher:
-        laid = lay(asked.root / directory, source and asked.root / source, recipe=recipe, say=watcher.said)
+        laid = lay(asked.root / directory, place, recipe=recipe, say=watcher.said)
     if asked.json:
         return show.as_json(laid)
     sizes = ", ".join(f"{kind} {show.size(size)}" for kind, size in laid.bytes_per_kind.items())

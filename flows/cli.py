@@ -56,7 +56,7 @@ def everywhere(
 @app.command(rich_help_panel=FIRST, epilog=EVERYWHERE)
 def init(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to lay it in.")],
-    source: Annotated[Path | None, typer.Option("--from", metavar="PATH", help="Texts to take as sources.")] = None,
+    source: Annotated[str | None, typer.Option("--from", metavar="PATH", help="Texts to take: a path or URL.")] = None,
     recipe: Annotated[str | None, typer.Option(help="web, code, chinese, multilingual or sft.")] = None,
 ) -> None:
     """Lay a corpus in DIR: params.yaml, dvc.yaml, expectations, git and DVC with a local remote."""

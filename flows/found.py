@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -58,6 +58,12 @@ def find_sources(source: Path, root: Path) -> list[Found]:
         names = _known(path)
         if names:
             found.append(_found(path, names, root, {item.name for item in found}))
+    refuse_unknown(str(source), found)
+    return found
+
+
+def refuse_unknown(source: str, found: Sequence[Found]) -> None:
+    """Raise SourceError where there is nothing to read in `source`, or nothing whose shape is known."""
     if not found:
         known = ", ".join([*FORMATS, "and program code"])
         raise SourceError(f"{source} holds no file of a known format", f"known are {known}; see docs/data.md")
@@ -67,18 +73,27 @@ def find_sources(source: Path, root: Path) -> list[Found]:
             f"known are {KNOWN} and those of docs/data.md; rename a field, or lay a corpus without --from and name "
             "this source in its params.yaml with fields: {text: NAME}",
         )
-    return found
 
 
 def _found(path: Path, names: list[str], root: Path, taken: set[str]) -> Found:
     sizes = {name: _at(path, name).stat().st_size for name in names}
     seen = sample({name: _at(path, name) for name in names})
+    stem = path.resolve().name if path.is_dir() else path.name.split(".")[0]
+    return found_of(stem, _written(path, root), sizes, seen, taken)
+
+
+def found_of(stem: str, where: str, sizes: Mapping[str, int], seen: Sample, taken: set[str]) -> Found:
+    """What is to be said of a source.
+
+    stem: its folder's or file's name; where: its path for params.yaml; sizes: file -> bytes; seen: what its records
+    look like; taken: names of other sources.
+    """
     shape, fields_ = seen.said, seen.mapping if set(sizes) == set(seen.files) else {}
-    kind, where = guess_kind(sizes, seen), _written(path, root)
+    kind = guess_kind(sizes, seen)
     sizes = {name: size for name, size in sizes.items() if format_of(name, kind)}
     strange = next(iter(seen.unknown.items())) if set(sizes) == set(seen.unknown) else None
     unknown = f"the fields seen in {strange[0]} are {strange[1]}" if strange else ""
-    return Found(_unused(path, taken), kind, where, len(sizes), sum(sizes.values()), shape, fields_, unknown)
+    return Found(_unused(stem, taken), kind, where, len(sizes), sum(sizes.values()), shape, fields_, unknown)
 
 
 def guess_kind(sizes: Mapping[str, int], seen: Sample) -> str:
@@ -103,9 +118,23 @@ def _places(source: Path, root: Path) -> list[Path]:
     except OSError as error:
         raise SourceError(f"{source} cannot be read: {error.strerror}", "correct its permissions") from error
     if any(_known(child) for child in children if child.is_dir()):
-        return [child for child in children if child.is_dir() or child.stem.lower() not in ABOUT]
+        return [child for child in children if child.is_dir() or stem_of(child.name) not in ABOUT]
     loose = [child for child in children if child.is_file() and _known(child)]
-    return [source] if any(_class(child.name) != "records" for child in loose) else loose
+    return [source] if any(is_loose_text(child.name) for child in loose) else loose
+
+
+def is_loose_text(name: str) -> bool:
+    """Whether a file is one document among others, and not records that make a source by themselves."""
+    return _class(name) != "records"
+
+
+def stem_of(name: str) -> str:
+    """The name as ABOUT has it."""
+    return Path(name).stem.lower()
+
+
+def in_known_formats(name: str) -> bool:
+    return bool(format_of(name, "web") or format_of(name, "code"))
 
 
 def _may_hold(path: Path, root: Path) -> bool:
@@ -115,7 +144,7 @@ def _may_hold(path: Path, root: Path) -> bool:
 
 
 def _known(path: Path) -> list[str]:
-    return [name for name in walk(path, path.name) if format_of(name, "web") or format_of(name, "code")]
+    return [name for name in walk(path, path.name) if in_known_formats(name)]
 
 
 def _at(path: Path, name: str) -> Path:
@@ -127,9 +156,8 @@ def _class(name: str) -> str:
     return {"": "code", "text": "book", "pdf": "paper", "html": "web", "warc": "web", "arc": "web"}.get(base, "records")
 
 
-def _unused(path: Path, taken: set[str]) -> str:
+def _unused(stem: str, taken: set[str]) -> str:
     """The file's or folder's name as a source's: letters, digits and _, with a number where it is taken."""
-    stem = path.resolve().name if path.is_dir() else path.name.split(".")[0]
     name = re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_") or "source"
     number = 2
     unused = name

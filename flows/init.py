@@ -1,6 +1,6 @@
 """Lays a corpus: a folder with a recipe, a pipeline, suites, git and DVC, for `gristmill build`.
 
-In: a folder to lay it in, and a folder with texts or nothing (then the texts that this machine has). Out:
+In: a folder to lay it in, and a folder or URL with texts, or nothing (then the texts that this machine has). Out:
 that folder with params.yaml, dvc.yaml, prefect.yaml, expectations/, an ignore file each for git and DVC, a
 local DVC remote in .remote, and one commit. It builds nothing and copies no text but this machine's own.
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import flows
 from flows.found import Found, find_sources
+from flows.found_remote import find_remote
 from flows.machine_texts import lay_machine_texts
 from flows.presets import load_preset
 from flows.recipe import write_recipe
@@ -74,12 +75,13 @@ class Laid:
 
 def init(
     directory: Path,
-    source: Path | None = None,
+    source: Path | str | None = None,
     force: bool = False,
     recipe: str | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Laid:
-    """Lay a corpus in `directory`. source: where its texts lie; None: write this machine's own there.
+    """Lay a corpus in `directory`. source: where its texts lie, a path or a URL (a str); None: write this machine's own
+    there.
 
     force: write the files of a corpus that stands there anew, its params.yaml included. recipe: one of flows.presets;
     None: the repository's own values. say: is told what is being done and what each source was recognised as; with
@@ -95,7 +97,7 @@ def init(
         _copy(SHIPPED / "samples" / "evaluation", directory / "evaluation")
     else:
         say(f"looking for sources in {source}")
-        sources = find_sources(source, directory)
+        sources = find_sources(source, directory) if isinstance(source, Path) else find_remote(source)
     for item in sources:
         say(f"{item.name}: {item.kind}; {item.shape or 'no records'}{'; LEFT OUT' if item.unknown else ''}")
     say("setting up git and DVC")
@@ -139,7 +141,7 @@ def _shipped(name: str) -> Path:
     return path
 
 
-def _sets(source: Path | None) -> list[str]:
+def _sets(source: Path | str | None) -> list[str]:
     folder = SHIPPED / "samples" / "evaluation"
     return [] if source else sorted(path.stem for path in folder.glob("*.jsonl"))
 

@@ -70,7 +70,7 @@ class Sample:
 
 def sample(files: Mapping[str, Path]) -> Sample:
     """The shapes in files of records, path in the source -> file. Raises SourceError where one is damaged."""
-    held = {path: file for path, file in sorted(files.items()) if _of_records(path)}
+    held = {path: file for path, file in sorted(files.items()) if is_of_records(path)}
     found = Sample(whole=len(held) <= FILES)
     for path, file in islice(held.items(), FILES):
         shapes, seen = _shapes(path, file)
@@ -81,7 +81,8 @@ def sample(files: Mapping[str, Path]) -> Sample:
     return found
 
 
-def _of_records(path: str) -> bool:
+def is_of_records(path: str) -> bool:
+    """Whether a file consists of records whose shape can be told."""
     return (format_of(path, "web") or "").partition(".")[0] in ("jsonl", "json", "csv", "tsv", "parquet", "arrow")
 
 

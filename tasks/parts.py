@@ -15,6 +15,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,7 @@ def planner_digest(folder: Folder) -> str:
     return function_digest(f"{folder.plan.__module__}:{folder.plan.__name__}")
 
 
+@cache
 def _version(name: str) -> str:
     """Of a distribution, or of the Unicode tables of this Python."""
     return unicodedata.unidata_version if name == "unicodedata" else metadata.version(name)

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -129,7 +130,8 @@ def _run(name: str, frame: Any, expected: Mapping[int, Expected], suite: str) ->
     context.variables.progress_bars = {"globally": False}
     asset = context.data_sources.add_pandas("gristmill").add_dataframe_asset(name)
     batch = asset.add_batch_definition_whole_dataframe("whole").get_batch({"dataframe": frame})
-    return batch.validate(expectations, result_format=RESULT_FORMAT)
+    with _written_once():
+        return batch.validate(expectations, result_format=RESULT_FORMAT)
 
 
 def _expectation(number: int, item: Expected, suite: str) -> Any:
@@ -149,12 +151,44 @@ def _expectation(number: int, item: Expected, suite: str) -> Any:
 def _page(result: Any) -> str:
     """The Data Docs page of a result, its values escaped first: the templates show them as HTML."""
     from great_expectations.render.renderer import ValidationResultsPageRenderer
-    from great_expectations.render.view import DefaultJinjaPageView
 
     for item in result.results:
         item.result = escaped(item.result)
         item.exception_info = escaped(item.exception_info)
-    return str(DefaultJinjaPageView().render(ValidationResultsPageRenderer().render(result)))
+    return str(_view().render(ValidationResultsPageRenderer().render(result)))
+
+
+@cache
+def _view() -> Any:
+    """One for all pages: each has templates of its own, which it compiles (half of what a page costs)."""
+    from great_expectations.render.view import DefaultJinjaPageView
+
+    return DefaultJinjaPageView()
+
+
+@contextmanager
+def _written_once() -> Iterator[None]:
+    """Have each expectation write itself out as a configuration once.
+
+    Great Expectations 1.24.1 does so for every key that it looks up, some seventy times for an expectation, which was
+    half of what a suite cost. While a table is tested expectations do not change; a test holds the results against
+    those without this.
+    """
+    from great_expectations.expectations.expectation import Expectation
+
+    own, written = Expectation.configuration, dict[int, tuple[Any, Any]]()
+
+    def configuration(expectation: Any) -> Any:
+        found = written.get(id(expectation))
+        if found is None:  # the expectation is kept, so that its id names nothing else
+            found = written[id(expectation)] = (expectation, own.fget(expectation))
+        return found[1]
+
+    Expectation.configuration = property(configuration)
+    try:
+        yield
+    finally:
+        Expectation.configuration = own
 
 
 def _import_gx() -> ModuleType:

@@ -327,6 +327,26 @@ def test_the_shipped_rules_drop_junk():
     assert verdicts.files[".parquet"]["rule"].to_pylist() == list(rules)
 
 
+def test_each_page_of_the_samples_that_is_junk_breaks_the_rule_for_its_kind_of_junk():
+    """samples/truth.json says what each is; the one in no language is what `unclear_language` is for."""
+    broken = {
+        "too_short": "too_short",
+        "repeated_lines": "repetition",
+        "digests": "word_length",
+        "repeated_words": "repetition",
+        "navigation": "symbols",
+        "no_language": "unclear_language",
+    }
+    samples = PARAMS_FILE.parent / "samples"
+    junk = json.loads((samples / "truth.json").read_text("utf-8"))["junk"]
+    places = {item["why"]: item["place"] for item in junk if item["place"]["file"] == "pages.jsonl"}
+    records = (samples / "web/pages.jsonl").read_text("utf-8").splitlines()
+    texts = [json.loads(records[place["record"]])["text"] for place in places.values()]
+    _, verdicts = run(texts, ["web"] * len(texts), shipped())
+    assert verdicts.files[".parquet"]["rule"].to_pylist() == [broken[why] for why in places]
+    assert "no_language" in places
+
+
 def test_the_repositorys_prose_passes():
     files = sorted((PARAMS_FILE.parent / "samples" / "prose").rglob("*.*"))
     if not files:

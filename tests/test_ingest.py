@@ -5,7 +5,6 @@ import gzip
 import hashlib
 import importlib.util
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -561,14 +560,15 @@ def test_a_file_that_changes_after_planning_is_refused(tmp_path, monkeypatch):
         perform(STEP, project)
 
 
-def test_the_memory_of_places_is_no_condition(tmp_path, monkeypatch):
-    with_memory = build(tmp_path / "one", corpus())[1].content
-    monkeypatch.setattr(reading, "REMEMBERED_BYTES", 1)
-    assert build(tmp_path / "two", corpus())[1].content == with_memory
-    reading._AROUND.clear()
-    project = lay(tmp_path / "one", {})
-    shutil.rmtree(project.artifact("ingest") / "places")
-    assert perform(STEP, project).content == with_memory
+def test_a_part_is_read_once_and_its_places_are_found_by_any_process(tmp_path, monkeypatch):
+    read, real = [], reading._read
+    monkeypatch.setattr(reading, "_read", lambda reads, limits: read.append(reads.name) or real(reads, limits))
+    _, report = build(tmp_path / "one", corpus())
+    assert len(read) == len(set(read)) == report.made["documents"] == report.made["places"]
+    assert not (tmp_path / "one/data/.staging/ingest").exists()
+    monkeypatch.setattr(reading, "_recalled", lambda file: reading.pa.ipc.open_stream(b"half"))
+    assert build(tmp_path / "two", corpus())[1].content == report.content
+    assert len(read) == 4 * report.made["documents"]  # once more, and for places and rejects again
 
 
 @pytest.mark.parametrize(

@@ -262,6 +262,19 @@ def test_a_server_that_is_killed_in_mid_build_costs_no_finished_part(server, tmp
     assert again.content == calm.content and again.carried["documents"] >= made
 
 
+def test_init_writes_a_recipe_for_a_real_bucket(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.endpoint)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    server.store().pipe_file(f"{BUCKET}/init/a/pages.jsonl", pages(5).encode())
+    words = ["init", str(tmp_path / "mine"), "--from", f"s3://{BUCKET}/init"]
+    subprocess.run([sys.executable, "-c", "import flows.cli; flows.cli.main()", *words], check=True, env=environment())
+    recipe = yaml.safe_load((tmp_path / "mine/params.yaml").read_text())
+    assert recipe["ingest"]["sources"] == [
+        {"name": "a", "kind": "web", "path": f"s3://{BUCKET}/init/a", "fields": {"text": "text"}}
+    ]
+    assert perform(STEPS["ingest"], Project(tmp_path / "mine")).counts["documents_out"] == 5
+
+
 # Without a server
 
 

@@ -175,6 +175,8 @@ def test_junk_is_junk() -> None:
     assert sum(map(len, words(texts["long_words"]))) > 12 * len(words(texts["long_words"]))
     assert len(set(words(texts["repeated_words"]))) == 3
     assert texts["navigation"].count("|") > 50
+    others = {word for text in TEXTS.values() if text != texts["no_language"] for word in words(text)}
+    assert set(words(texts["no_language"])) & others <= {"grande"}  # invented: one of its words is one of a language
 
 
 def test_rejects_cannot_be_read_and_everything_else_can() -> None:

@@ -1,6 +1,8 @@
 """Validation: what is tested, what is said, and that nothing passes untested."""
 
 import json
+import re
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +18,25 @@ from tests.fakes import DROP_SHARE, NOT_EMPTY, FakeArtifact, check, expect, fake
 
 CASE = Path(__file__).parent.parent.parent / "shared" / "cases" / "57-gx-all-null-and-blank"
 SOURCES = 'dimension == "source"'
+
+
+def test_an_expectation_written_out_once_gives_what_it_gives_written_out_each_time(monkeypatch):
+    """One of each form in the suites of the house, on columns whose values break some of them."""
+    suites = [load(path) for path in sorted((Path(__file__).parent.parent / "expectations").glob("*.json"))]
+    forms = {(item.type, *item.kwargs): item for suite in suites for item in (*suite.profile, *suite.rows)}
+    known = dict(enumerate(forms.values()))
+    columns = {column for item in known.values() for column in item.columns}
+    for item in known.values():
+        columns |= set(re.findall(r"[a-z_]+(?= [=<>!])", item.condition or ""))
+    values = {"text": ["a", "b", None, "a"], "number": [1.0, None, 3.5, -2.0]}
+    cells = {column: values["text" if n % 2 else "number"] for n, column in enumerate(sorted(columns))}
+    found = []
+    for once in (tasks.validate._written_once, nullcontext):
+        monkeypatch.setattr(tasks.validate, "_written_once", once)
+        with tasks.validate._quiet():
+            answer = tasks.validate._run("rows", pa.table(cells).to_pandas(), known, "all")
+        found.append(answer.to_json_dict()["results"])
+    assert found[0] == found[1] and len(found[0]) == len(known) > 10
 
 
 # What Great Expectations passes without having looked

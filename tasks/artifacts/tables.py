@@ -1,8 +1,8 @@
 """One writer and one reader for every Parquet file of the house: same table, same bytes.
 
 Row groups are cut at fixed rows and at fixed bytes of text, so that neither the number of workers nor the way a table
-was put together shows in the file. zstd level 1: 240 MB of text a CPU second, 710 to read; level 3 does 105 and 590
-and saves a fifth of the disk (one core, 2026), and every text is written twice.
+was put together shows in the file. Packed with lz4: a text is written twice and read four times on the way from a
+source to the verdicts of filter, and then again by each later step; docs/decisions.md has the figures.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 
 ROWS_PER_GROUP = 10_000
 BYTES_PER_GROUP = 16 << 20
-LEVEL = 1
 MADE = b"made"
 """Metadata of a table that say how its values were made, for those that mean nothing without."""
+CODEC = "lz4"
 
 
 def write_payload(path: Path, payload: pa.Table | np.ndarray[Any, Any] | bytes, schema: pa.Schema | None) -> None:
@@ -41,7 +41,7 @@ def write_payload(path: Path, payload: pa.Table | np.ndarray[Any, Any] | bytes, 
 def write_table(path: Path, table: pa.Table, schema: pa.Schema) -> None:
     """Write `table` as Parquet with exactly `schema`; raises ArrowInvalid where a column does not fit it."""
     table = table.select(schema.names).cast(schema).combine_chunks()
-    with pq.ParquetWriter(path, schema, compression="zstd", compression_level=LEVEL, store_schema=True) as writer:
+    with pq.ParquetWriter(path, schema, compression=CODEC, store_schema=True) as writer:
         for start, stop in _row_groups(table):
             writer.write_table(table.slice(start, stop - start), row_group_size=max(1, stop - start))
 

@@ -94,12 +94,13 @@ def _laid(plan: Plan) -> Iterator[tuple[Part, dict[str, str]]]:
     """Every part, with the file that tells a worker where its units lie."""
     scratch = plan.scratch()
     (scratch / "spans").mkdir(parents=True, exist_ok=True)
-    homes = {source.name: source.home(plan.root, _room(plan)) for source in plan.params.sources}
+    homes = _homes(plan)
     for part in parts(plan):
         file = scratch / "spans" / f"{part.name}.json"
         spans = {
             "home": homes[part.source].plain,
             "spool": str(scratch / "spool"),
+            "around": str(scratch / "around"),
             "whole_bytes_max": max(UNPACKED_MIN, 4 * plan.params.part_bytes_max),
             "spans": part.spans,
         }
@@ -116,30 +117,40 @@ def parts(plan: Plan) -> list[Part]:
     small = plan.limit, plan.fraction
     wanted = [plan.params.model_dump(mode="json"), plan.sources()["sources"], str(plan.root), str(plan.scratch())]
     asked = canonical([*wanted, *small])
-    if asked not in _KNOWN or not all(_stands(plan, part) for part in _KNOWN[asked]):
+    if asked not in _KNOWN or not _stand(plan, _KNOWN[asked]):
         _KNOWN.clear()
         _KNOWN[asked] = _parts(plan)
     return _KNOWN[asked]
 
 
-def _stands(plan: Plan, part: Part) -> bool:
-    """Whether a part's file is as it was when its records were found, and what was found is still there."""
+def _stand(plan: Plan, parts: list[Part]) -> bool:
+    """Whether every part's file is as it was when its records were found, and what was found is still there."""
+    homes = _homes(plan)
+    return all(_stands(homes[part.source], part) for part in parts)
+
+
+def _stands(home: Home, part: Part) -> bool:
     scan, _, _, stamp = part.spans[0].scan
-    home = next(source.home(plan.root, _room(plan)) for source in plan.params.sources if source.name == part.source)
     if not scan or not Path(scan).is_file() or not home.local:
         return not scan or Path(scan).is_file()
     file = Path(home.root) / part.spans[0].file
     return file.is_file() and stamp_of(file) == stamp
 
 
+def _homes(plan: Plan) -> dict[str, Home]:
+    """Where each source's files lie."""
+    room = _room(plan)
+    return {source.name: source.home(plan.root, room) for source in plan.params.sources}
+
+
 def _parts(plan: Plan) -> list[Part]:
     found, state = plan.sources()["sources"], plan.root / ".gristmill"
     digests = Digests.recall(state / "stamps" / "sources.json")
     scanner = Scanner(state / "scans", plan.scratch() / "spool", digests, plan.executor())
-    laid = []
+    laid, homes = [], _homes(plan)
     for source in sorted(plan.params.sources, key=lambda source: source.name):
         runs = Runs(plan.params, source.name, source.kind, source.how, found[source.name]["files"])
-        laid += runs.parts(scanner, source.home(plan.root, _room(plan)), plan.limit, plan.fraction)
+        laid += runs.parts(scanner, homes[source.name], plan.limit, plan.fraction)
     if plan.limit is None and plan.fraction is None:
         scanner.forget_others()
     return laid

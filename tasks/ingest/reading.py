@@ -4,15 +4,15 @@ In: the part's specification and, from the plan, where its units lie. Out: three
 what a part is (tasks.ingest.planning). What it reads must have the digest that was planned: a file that
 changed in between raises SourceError, so no part ever holds other bytes than its key says.
 
-A part is read once for its documents. Its places and rejects, which are small, are then remembered in the
-process, so that the next two folders do not read it again; a process that does not remember them reads the
-part again.
+A part is read once for its documents. Its places and rejects, which are small, are then kept in the run's scratch
+folder, where the next two folders find them, whichever process makes them; where they are not, the part is read again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from tasks.ingest import IngestParams
 
 PARQUET = b"PAR1"
-REMEMBERED_BYTES = 64 << 20
 
 
 class Span(NamedTuple):
@@ -54,9 +53,6 @@ class Span(NamedTuple):
     scan: tuple[str, int, int, list[int]] = ("", 0, 0, [])
 
 
-_AROUND: dict[tuple[str, str], tuple[pa.Table, pa.Table]] = {}
-
-
 def limits_of(params: IngestParams) -> Limits:
     return Limits(params.record_bytes_max, {str(kind): most for kind, most in params.piece_characters_max.items()})
 
@@ -69,29 +65,48 @@ def read_documents(reads: Reads, limits: Limits) -> tuple[pa.Table, dict[str, in
 
 def read_around(reads: Reads, limits: Limits) -> tuple[pa.Table, pa.Table]:
     """The part's places and rejects."""
-    known = _AROUND.get(_name(reads, limits))
-    if known is None:
-        _read(reads, limits)
-        known = _AROUND[_name(reads, limits)]
-    return known
+    plan = _plan(reads)
+    try:
+        return _recalled(_around(plan, reads, limits))
+    except (OSError, pa.ArrowInvalid):
+        return _read(reads, limits).around()
 
 
-def _remember(name: tuple[str, str], around: tuple[pa.Table, pa.Table]) -> None:
-    """Remember the newest parts, up to REMEMBERED_BYTES and the newest in any case."""
-    _AROUND[name] = around
-    held = sum(table.nbytes for tables in _AROUND.values() for table in tables)
-    while held > REMEMBERED_BYTES and len(_AROUND) > 1:
-        held -= sum(table.nbytes for table in _AROUND.pop(next(iter(_AROUND))))
+def _plan(reads: Reads) -> dict[str, Any]:
+    plan: dict[str, Any] = json.loads(reads.path("spans").read_bytes())
+    return plan
 
 
-def _name(reads: Reads, limits: Limits) -> tuple[str, str]:
+def _around(plan: dict[str, Any], reads: Reads, limits: Limits) -> Path:
+    """Where places and rejects of a part are kept while ingest runs."""
+    return Path(plan["around"]) / _name(reads, limits)
+
+
+def _remember(file: Path, around: tuple[pa.Table, pa.Table]) -> None:
+    """One stream of Arrow behind the other, renamed into place when whole."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(f".{file.name}.{os.getpid()}")
+    with pa.OSFile(str(partial), "wb") as out:
+        for table in around:
+            with pa.ipc.new_stream(out, table.schema) as stream:
+                stream.write_table(table)
+    partial.rename(file)
+
+
+def _recalled(file: Path) -> tuple[pa.Table, pa.Table]:
+    with pa.OSFile(str(file)) as held:
+        return pa.ipc.open_stream(held).read_all(), pa.ipc.open_stream(held).read_all()
+
+
+def _name(reads: Reads, limits: Limits) -> str:
     whole = hashlib.sha256(reads.path("spans").read_bytes())
     whole.update(canonical([reads.spec.get(name) for name in ("source", "kind", "form", "digest", "how")]))
-    return whole.hexdigest(), canonical([limits.record, dict(limits.pieces)]).decode()
+    whole.update(canonical([limits.record, dict(limits.pieces)]))
+    return whole.hexdigest()
 
 
 def _read(reads: Reads, limits: Limits) -> Reading:
-    spec, plan, how = reads.spec, json.loads(reads.path("spans").read_bytes()), how_of(reads.spec)
+    spec, plan, how = reads.spec, _plan(reads), how_of(reads.spec)
     reading, units = Reading(spec["source"], spec["kind"], how, limits), list[bytes]()
     plan["form"] = spec["form"]
     for span in (Span(*item) for item in plan["spans"]):
@@ -100,7 +115,7 @@ def _read(reads: Reads, limits: Limits) -> Reading:
     if fold(units) != spec["digest"]:
         first = plan["spans"][0][0]
         raise SourceError(f"source {spec['source']} changed while it was read, at or after {first}", "build again")
-    _remember(_name(reads, limits), reading.around())
+    _remember(_around(plan, reads, limits), reading.around())
     return reading
 
 

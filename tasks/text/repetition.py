@@ -110,25 +110,28 @@ def _pairs(hashes_N: Array, keys_T: Array, firsts_T: Array, class_W: Array, coun
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _longer(list_W: Array, listed: int, keys_T: Array, firsts_T: Array, class_W: Array, count_W: Array) -> int:
     """List the words where a repeated n-gram begins and at the next word another, with the class of both together."""
-    size = _room(listed)
-    keys_T[:size] = _EMPTY
-    mask, found = np.uint64(size - 1), 0
+    found = 0
     for place in range(listed - 1):
         at = list_W[place]
-        if list_W[place + 1] != at + 1:
-            continue
-        gram = np.uint64(class_W[at] + 1) << _HALF | np.uint64(class_W[at + 1])
-        slot = ((gram * _STEP) >> _HALF) & mask
-        while keys_T[slot] != _EMPTY and keys_T[slot] != gram:
-            slot = (slot + _ONE) & mask
-        if keys_T[slot] == _EMPTY:
-            keys_T[slot], firsts_T[slot] = gram, at
-            count_W[at] = 0
-        first = firsts_T[slot]
-        class_W[at] = first
-        count_W[first] += 1
         list_W[found] = at
-        found += 1
+        count_W[at] = 0
+        found += list_W[place + 1] == at + 1
+    size = _room(found)
+    keys_T[:size] = _EMPTY
+    mask = np.uint64(size - 1)
+    for place in range(found):
+        at = np.uint64(list_W[place])
+        gram = np.uint64(class_W[at] + 1) << _HALF | np.uint64(class_W[at + _ONE])
+        slot = ((gram * _STEP) >> _HALF) & mask
+        key = keys_T[slot]
+        while (key != _EMPTY) & (key != gram):
+            slot = (slot + _ONE) & mask
+            key = keys_T[slot]
+        keys_T[slot] = gram
+        first = np.int64(at) if key == _EMPTY else np.int64(firsts_T[slot])
+        firsts_T[slot] = first
+        class_W[at] = first
+        count_W[np.uint64(first)] += 1
     return found
 
 
@@ -162,15 +165,16 @@ def _spelled(ends_N: Array, at: int, n: int) -> Any:
 def _top(n: int, ends_N: Array, list_W: Array, listed: int, class_W: Array, free_W: Array, found_W: Array) -> Any:
     for place in range(listed):
         free_W[class_W[list_W[place]]], found_W[class_W[list_W[place]]] = 0, 0
-    most = 0
+    most = np.int64(0)
     for place in range(listed):
-        at = list_W[place]
-        own = class_W[at]
-        if at >= free_W[own]:
-            free_W[own] = at + n
-            found_W[own] += 1
-            if found_W[own] > 1:
-                most = max(most, found_W[own] * _spelled(ends_N, own, n))
+        at = np.int64(list_W[place])
+        own = np.uint64(class_W[at])
+        free = np.int64(free_W[own])
+        alone = at >= free
+        free_W[own] = at + n if alone else free
+        found = np.int64(found_W[own]) + alone
+        found_W[own] = found
+        most = max(most, found * _spelled(ends_N, np.int64(own), n) * (found > 1))
     return most
 
 
@@ -178,14 +182,12 @@ def _top(n: int, ends_N: Array, list_W: Array, listed: int, class_W: Array, free
 def _passed_before(n: int, ends_N: Array, list_W: Array, listed: int, class_W: Array, seen_W: Array) -> Any:
     for place in range(listed):
         seen_W[class_W[list_W[place]]] = 0
-    free, repeated = 0, 0
+    free, repeated = np.int64(0), np.int64(0)
     for place in range(listed):
-        at = list_W[place]
-        if at < free:
-            continue
-        if seen_W[class_W[at]]:
-            repeated += _spelled(ends_N, at, n)
-            free = at + n
-        else:
-            seen_W[class_W[at]] = 1
+        at = np.int64(list_W[place])
+        own = np.uint64(class_W[at])
+        seen, here = seen_W[own] != 0, at >= free
+        repeated += _spelled(ends_N, at, n) * (here & seen)
+        free = at + n if here & seen else free
+        seen_W[own] = seen | here
     return repeated
