@@ -20,8 +20,10 @@ CASE = Path(__file__).parent.parent.parent / "shared" / "cases" / "57-gx-all-nul
 SOURCES = 'dimension == "source"'
 
 
-def test_an_expectation_written_out_once_gives_what_it_gives_written_out_each_time(monkeypatch):
-    """One of each form in the suites of the house, on columns whose values break some of them."""
+@pytest.fixture
+def all_forms():
+    """answers(): what Great Expectations says of one of each form in the suites of the house, on columns whose values
+    break some of them."""
     suites = [load(path) for path in sorted((Path(__file__).parent.parent / "expectations").glob("*.json"))]
     forms = {(item.type, *item.kwargs): item for suite in suites for item in (*suite.profile, *suite.rows)}
     known = dict(enumerate(forms.values()))
@@ -30,13 +32,31 @@ def test_an_expectation_written_out_once_gives_what_it_gives_written_out_each_ti
         columns |= set(re.findall(r"[a-z_]+(?= [=<>!])", item.condition or ""))
     values = {"text": ["a", "b", None, "a"], "number": [1.0, None, 3.5, -2.0]}
     cells = {column: values["text" if n % 2 else "number"] for n, column in enumerate(sorted(columns))}
-    found = []
-    for once in (tasks.validate._written_once, nullcontext):
-        monkeypatch.setattr(tasks.validate, "_written_once", once)
+
+    def answers():
         with tasks.validate._quiet():
-            answer = tasks.validate._run("rows", pa.table(cells).to_pandas(), known, "all")
-        found.append(answer.to_json_dict()["results"])
-    assert found[0] == found[1] and len(found[0]) == len(known) > 10
+            return tasks.validate._run("rows", pa.table(cells).to_pandas(), known, "all").to_json_dict()["results"]
+
+    return answers
+
+
+def test_an_expectation_written_out_once_gives_what_it_gives_written_out_each_time(all_forms, monkeypatch):
+    once = all_forms()
+    monkeypatch.setattr(tasks.validate, "_written_once", nullcontext)
+    assert once == all_forms() and len(once) > 10
+
+
+def test_places_asked_for_where_something_is_broken_are_those_asked_for_everywhere(all_forms, monkeypatch):
+    of_broken = all_forms()
+    monkeypatch.setattr(tasks.validate, "COUNTS", tasks.validate.PLACES)
+    everywhere = all_forms()
+    held = [item["success"] for item in everywhere]
+    assert [item["success"] for item in of_broken] == held and {True, False} == set(held)
+    for ours, theirs in zip(of_broken, everywhere, strict=True):
+        if theirs["success"]:
+            assert ours["result"].items() <= theirs["result"].items()
+        else:
+            assert ours["result"] == theirs["result"]
 
 
 # What Great Expectations passes without having looked
