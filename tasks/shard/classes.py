@@ -40,7 +40,7 @@ def _fitting(part: str, dimension: str, words: np.ndarray) -> np.ndarray:
         if not word.isascii() or len(word) > width:
             raise InvariantError(
                 f"{SPLITS}, {part}: the {dimension} {word!r} is not within {width} ASCII letters, as web and en are",
-                "if the part was changed, run: gristmill build pack --force; if a step names them anew, widen CLASSES "
+                "if the part was changed, run: gristmill build --force pack; if a step names them anew, widen CLASSES "
                 "in tasks/artifacts/shards.py",
             )
     return words.astype(f"S{width}")
