@@ -174,7 +174,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         text_against_shards(pin, folder, ours[8]["batch"])
         real_shares(pin)
         peers(asked.peers, folder, ours)
-    why = "no CUDA device" if not torch.cuda.is_available() else "run: python -m training.train PIN --control 200"
+    why = "no CUDA device" if not torch.cuda.is_available() else "run: python -m benchmarks stall"
     report("data stall on a GPU", None, goal=0.01, better="lower", unit="share", why=why)
 
 
