@@ -1,8 +1,8 @@
-"""How long a GPU waits for data: a GPT of 124 M parameters in bfloat16 on a pin of random ids, beside one repeated batch.
+"""How long a GPU waits for data: a GPT of 124 M parameters in bfloat16 on a pin of random ids, beside one batch again.
 
-`python -m benchmarks stall`; `python -m benchmarks.stall --device cpu --layers 1 --width 64 --steps 8` shows that it runs
-where there is no GPU. In: nothing; it lays the pin. Out: figures. Several GPUs: torchrun --nproc-per-node N -m
-benchmarks.stall --root DIR, after one run with --root DIR has laid the pin there.
+`python -m benchmarks stall`; with `--device cpu --layers 1 --width 64 --steps 8` (python -m benchmarks.stall) it shows
+that it runs where there is no GPU. In: nothing; it lays the pin. Out: figures. Several GPUs: torchrun
+--nproc-per-node N -m benchmarks.stall --root DIR, after one run with --root DIR has laid the pin there.
 """
 
 from __future__ import annotations
