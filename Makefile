@@ -5,7 +5,7 @@ BIN := $(CURDIR)/$(VENV)/bin
 export PATH := $(BIN):$(PATH)
 SOURCES := flows tasks training audit
 
-.PHONY: help install demo test test-long test-gpu check lock bench bench-chain bench-dedup bench-text bench-tokens bench-loader kill-demo clean
+.PHONY: help install demo test test-long test-gpu check lock bench bench-chain bench-dedup bench-text bench-tokens bench-loader bench-stall kill-demo clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -53,6 +53,9 @@ bench-chain: install ## files to mixture.json beside DataTrove, 300 MB, into doc
 
 bench-loader: install ## batches against the memory's own speed and other loaders
 	python -m benchmarks loader
+
+bench-stall: install ## how long a GPU waits for data; needs one
+	python -m benchmarks stall
 
 bench-text: install ## text in, into docs/logs/bench-text.txt; GRISTMILL_PEERS names an environment with benchmarks/requirements.txt
 	python -m benchmarks text ingest chain_text 2>&1 >/dev/null | tee docs/logs/bench-text.txt

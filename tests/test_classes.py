@@ -10,6 +10,8 @@ import pytest
 from tasks.artifacts.canonical import file_digest
 from tasks.artifacts.schedule import Schedule, Split, folder_content
 from tasks.artifacts.shards import CLASSES, ShardError
+from tasks.errors import InvariantError
+from tasks.shard.classes import _fitting
 from tests.pin_maker import EOS, FINGERPRINT, lay_pin, write_pin_json
 from training.classes import Classes, classes_of
 from training.dataset import PackedDataset
@@ -104,3 +106,13 @@ def test_a_pin_whose_classes_were_changed_does_not_open(pin: Pin, tmp_path: Path
     path.write_bytes(path.read_bytes().replace(b"fr", b"de"))
     with pytest.raises(Exception, match=r"shard_00000.classes.npy is not the file that was released"):
         open_pin(FINGERPRINT, tmp_path)
+
+
+@pytest.mark.parametrize("word", ["cmn_Hans_CN", "português"])
+def test_a_name_that_has_no_room_is_told_with_its_part_and_the_mend(word: str) -> None:
+    """numpy would cut it, and two languages might become one."""
+    words = np.array(["en", "zh", word], object)
+    said = rf"pack/splits, part-1: the language '{word}' is not within 8 ASCII letters.*build --force pack.*CLASSES"
+    with pytest.raises(InvariantError, match=said):
+        _fitting("part-1", "language", words)
+    assert _fitting("part-1", "language", words[:2]).tolist() == [b"en", b"zh"]

@@ -18,6 +18,7 @@ import torch
 from tests.pin_maker import lay_pin
 from tests.test_training import PARAMS, SECTION, structured_documents
 from training.batch import Batch
+from training.loader import DirectLoader
 from training.logs import log_to
 from training.params import TrainParams, micro_batch
 from training.pin import Pin, open_pin
@@ -157,6 +158,10 @@ def test_the_control_repeats_one_batch(pin: Pin, tmp_path: Path, monkeypatch) ->
     assert record["control"]["stall"] < 0.5
     assert set(seen[-1]) == {"step", "control_tokens_per_second", "control_stall"}
     assert seen[0]["step"] == 5 and seen[0]["stage"] == 0
+    made = DirectLoader._made
+    monkeypatch.setattr(DirectLoader, "_made", lambda own: (time.sleep(0.15) or batch for batch in made(own)))
+    training = Training(pin, replace(SHORT, steps=4), tmp_path, "slow", None)
+    assert training.control(99)["steps"] == 4 and 0.3 < training.record["control"]["stall"] < 0.8
 
 
 def test_one_hook_serves_every_service(tmp_path: Path, monkeypatch, capsys) -> None:

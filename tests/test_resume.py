@@ -75,7 +75,7 @@ def test_two_resumes_in_a_row_from_every_pair_of_steps(pin: Pin) -> None:
 @pytest.mark.parametrize(("before", "after"), [*itertools.product((1, 2, 3, 4, 8), repeat=2)])
 def test_any_number_of_ranks_goes_on_where_any_other_stopped(pin: Pin, before: int, after: int) -> None:
     whole = read([open_loader(pin)], STEPS)
-    for stop in (1, 4, STEPS):
+    for stop in range(STEPS + 1):
         ranks = [open_loader(pin, rank=rank, world=before) for rank in range(before)]
         found = read(ranks, stop)
         states = [one.state_dict() for one in ranks]
@@ -98,11 +98,19 @@ def test_workers_change_nothing_and_prefetched_batches_do_not_count(pin: Pin, an
         assert one.position == STEPS * BATCH
 
 
-def test_ranks_with_workers_go_on_where_others_without_stopped(pin: Pin, any_workers: None) -> None:
-    whole = read([open_loader(pin)], STEPS)
-    first = open_loader(pin)
-    found = read([first], 2)
-    assert found + read(go_on(pin, first.state_dict(), 2, workers=1), STEPS) == whole
+SETS = [*itertools.product((1, 2, 3, 4, 8), (0, 1, 3))]
+
+
+@pytest.mark.parametrize("at", range(len(SETS)))
+def test_ranks_with_workers_go_on_where_others_stopped(pin: Pin, at: int, any_workers: None) -> None:
+    """Every world size with every number of workers stops once and goes on once, at one step after another."""
+    whole, stop = read([open_loader(pin)], STEPS), at % STEPS
+    (before, workers), (after, others) = SETS[at], SETS[(4 * at + 7) % len(SETS)]
+    ranks = [open_loader(pin, workers, rank=rank, world=before) for rank in range(before)]
+    found = read(ranks, stop)
+    state = ranks[-1].state_dict()
+    del ranks
+    assert found + read(go_on(pin, state, after, others), STEPS) == whole
 
 
 @pytest.mark.parametrize("how", [Shuffle("shards", 4), Shuffle("none")])

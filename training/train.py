@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +60,10 @@ def train(
     run.json.
 
     log({"step", "stage", "loss", "tokens_per_second", "wait_ms_p50", ...} or {"step", "validation_loss", ...}) is
-    called on rank 0 alone. control_steps: after the last checkpoint, so many steps with one batch repeated, to say
-    what a loader that costs nothing would bring. Raises ValueError where a source would be repeated too often, where
-    the ranks or `accumulate` do not divide the batch, and where the checkpoint belongs to other data.
+    called on rank 0 alone. control_steps: after the last checkpoint, so many steps from the loader and as many with
+    one batch repeated, to say what a loader that costs nothing would bring. Raises ValueError where a source would be
+    repeated too often, where the ranks or `accumulate` do not divide the batch, and where the checkpoint belongs to
+    other data.
     """
     training = Training(pin, params, root, run, log)
     if resume:
@@ -133,19 +136,27 @@ class Training:
         return self.record
 
     def control(self, steps: int) -> dict[str, Any]:
-        """`steps` steps with one batch: what a loader that takes no time would bring. The weights are lost to it."""
+        """`steps` steps (at most the run's) from the loader, then as many with one batch repeated: what a loader that
+        takes no time would bring. The model is compiled and warm for both. The weights are lost to it."""
+        steps = min(steps, self.params.steps)
         self.loader.rewind()
-        batch = next(iter(self.loader))
-        meter = StallMeter(self.rank.device)
-        for _ in meter.batches(batch for _ in range(steps)):
-            lost = self._step(batch, self.params.steps)
-            meter.done()
-        lost.tolist()
-        rate = steps * self._tokens(self.params.batch_size) / meter.seconds
-        stall = 1 - self.record["tokens_per_second"] / rate
-        self.record["control"] = {"steps": steps, "tokens_per_second": rate, "stall": stall}
-        self._say({"step": self.params.steps, "control_tokens_per_second": rate, "control_stall": stall})
+        rate = self._rate(islice(self.loader, steps))
+        self.loader.rewind()
+        repeated = self._rate(repeat(next(iter(self.loader)), steps))
+        self.record["control"] = {"steps": steps, "tokens_per_second": repeated, "stall": 1 - rate / repeated}
+        self._say(
+            {"step": self.params.steps, "control_tokens_per_second": repeated, "control_stall": 1 - rate / repeated}
+        )
         return dict(self.record["control"])
+
+    def _rate(self, batches: Iterable[Batch]) -> float:
+        """Tokens a second of all ranks over steps with `batches`, to the end of the last one's work on the device."""
+        done, began = 0, time.perf_counter()
+        for batch in batches:
+            lost = self._step(batch, self.params.steps)
+            done += self._tokens(self.params.batch_size)
+        lost.tolist()
+        return done / (time.perf_counter() - began)
 
     def _step(self, batch: Batch, step: int) -> Tensor:
         """One update; gives back (loss summed over targets, targets), float32 [2], of all ranks.

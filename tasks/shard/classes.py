@@ -29,13 +29,18 @@ def make(reads: Reads, params: ShardParams) -> Made:
         own = parts == part
         found = reads.table(SPLITS, CLASS_NAMES, part).take(rows[own])
         for name in CLASS_NAMES:
-            classes[name][own] = _fitting(part, found[name].to_numpy(zero_copy_only=False), CLASSES[name].itemsize)
+            classes[name][own] = _fitting(part, name, found[name].to_numpy(zero_copy_only=False))
     return Made({".classes.npy": classes}, {"documents_classed": len(classes)})
 
 
-def _fitting(part: str, names: np.ndarray, width: int) -> np.ndarray:
-    """`names` in ASCII; numpy would cut what is longer than its field, and two names might become one."""
-    for name in np.unique(names):
-        if not name.isascii() or len(name) > width:
-            raise InvariantError(f"{part}: {name!r} is not within {width} ASCII letters", "build filter with --force")
-    return names.astype(f"S{width}")
+def _fitting(part: str, dimension: str, words: np.ndarray) -> np.ndarray:
+    """`words` in ASCII; numpy would cut what is longer than its field, and two of them might become one."""
+    width = CLASSES[dimension].itemsize
+    for word in np.unique(words):
+        if not word.isascii() or len(word) > width:
+            raise InvariantError(
+                f"{SPLITS}, {part}: the {dimension} {word!r} is not within {width} ASCII letters, as web and en are",
+                "if the part was changed, run: gristmill build --force pack; if a step names them anew, widen CLASSES "
+                "in tasks/artifacts/shards.py",
+            )
+    return words.astype(f"S{width}")
