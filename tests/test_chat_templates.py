@@ -96,7 +96,7 @@ def test_the_file_of_a_form_gives_the_ids_of_the_form_by_name(marked):
         assert by_name[1].tolist() == by_file[1].tolist()
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     st.lists(
         st.tuples(

@@ -104,7 +104,7 @@ def test_every_form_of_model_gives_what_the_library_gives(made, loss, form):
     check(made(loss, form), [text for text in TEXTS if "</s>" not in text and "__label__" not in text])
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.lists(st.sampled_from(["the", "mill", "müller", " ", "磨", "é", "\t", "x"])).map("".join), max_size=6)
 )

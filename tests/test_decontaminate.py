@@ -170,7 +170,7 @@ def plain_matches(texts, items, n, short, least):
 LETTERS = st.lists(st.sampled_from(["aa", "bb", "Cc", "dd,", "ee"]), min_size=1, max_size=14).map(" ".join)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(LETTERS, max_size=5),
     st.lists(LETTERS, min_size=1, max_size=4),

@@ -223,7 +223,7 @@ DOCUMENTS = st.lists(
 )
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=120, suppress_health_check=list(HealthCheck))
 @given(DOCUMENTS, st.integers(1, 4), st.randoms(use_true_random=False), st.permutations(["web", "code"]))
 def test_against_brute_force(documents, count, rng, priority):
     """128 bands of one row make a candidate of every pair that shares anything worth naming."""
@@ -275,7 +275,7 @@ def test_the_result_is_a_function_of_the_set():
         assert (again.kept(), again.removed()) == (first.kept(), first.removed())
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
 @given(
     st.permutations(range(36)),
     st.lists(st.integers(0, 4), min_size=36, max_size=36),
@@ -509,7 +509,7 @@ def plain_spans(text, least):
     return sorted(found)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.lists(st.text("ab\u4e2d \t\n", max_size=60), max_size=5), st.integers(1, 6))
 def test_spans_are_those_of_plain_python(texts, least):
     spans = find_spans(pa.array(texts, pa.large_string()), least)

@@ -78,7 +78,7 @@ def test_each_signal_cuts_its_own_lines(signal, text, stays):
 
 
 @pytest.mark.parametrize("signal", sorted(CUTTABLE - {"duplicate_line_share", "duplicate_line_character_share"}))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     lines=st.lists(
         st.sampled_from(["a b c.", "javascript", "a", "", "use cookies.", "b c d e", "中。", "é 7 x"]), max_size=8
@@ -231,7 +231,7 @@ def test_passages_lines_and_masks_meet(text, cuts, stays):
     assert len(text) + got.separators == len(stays) + got.characters_cut
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data())
 def test_characters_are_conserved_whatever_meets(data):
     text = data.draw(st.text("ab\n中é", max_size=20))

@@ -132,7 +132,7 @@ RECORDS = st.dictionaries(NAMES, st.text(max_size=20) | VALUES, max_size=5)
 
 
 @given(st.lists(RECORDS, max_size=6), st.booleans(), st.sampled_from(["web", "code", "chat"]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_record(values, escaped, kind):
     data = b"\n".join(json.dumps(value, ensure_ascii=escaped).encode("utf-8", "surrogatepass") for value in values)
     assert one_by_one(data, kind) == the_long_way(data, kind)
@@ -155,7 +155,7 @@ def test_the_quick_way_is_taken():
     st.sampled_from([4, 16, 1 << 20]),
     st.integers(1, 50),
 )
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_ranges_hold_every_line_once(tmp_path_factory, data, step, block, limit):
     """Whatever the ranges and blocks, the records are those of one pass, place by place and digest by digest."""
     file = tmp_path_factory.mktemp("ranges") / "data"
@@ -242,7 +242,6 @@ def test_texts_that_want_care(kind, texts):
 
 
 @given(st.lists(st.tuples(st.none() | st.text(max_size=9), st.none() | st.floats(), st.none() | st.text(max_size=4))))
-@settings(deadline=None)
 def test_any_rows(values):
     texts, floats, urls = zip(*values, strict=True) if values else ((), (), ())
     columns = {

@@ -29,7 +29,6 @@ def test_gather_copies_and_widens_rows(dtype, out_dtype, monkeypatch) -> None:
         kernels.gather(flat, starts[:0], out[:0])
 
 
-@settings(deadline=None)
 @given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=30), dtype=st.sampled_from(["i4", "i8"]))
 def test_positions_restart_at_each_beginning(sizes, dtype) -> None:
     borders = np.cumsum([0, *sizes]).astype(dtype)
@@ -41,7 +40,6 @@ def test_positions_restart_at_each_beginning(sizes, dtype) -> None:
             assert kernels.positions(borders).dtype == np.int64
 
 
-@settings(deadline=None)
 @given(rows=st.lists(st.lists(st.booleans(), min_size=5, max_size=5), min_size=1, max_size=6), ahead=st.integers(0, 1))
 def test_borders_of_the_inputs_leave_out_what_begins_beyond_them(rows, ahead) -> None:
     begin = np.array(rows)
@@ -65,7 +63,7 @@ def test_compiled_permutations_are_those_of_numpy(size: int, monkeypatch) -> Non
     assert np.array_equal(feistel.permute(index, keys, on), compiled)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     sizes=st.lists(st.one_of(st.integers(1, 3), st.integers(1, 400)), min_size=1, max_size=400),
     width=st.integers(1, 40),

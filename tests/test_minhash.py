@@ -29,7 +29,7 @@ def ragged(lists, dtype):
     return np.array([value for values in lists for value in values], dtype), offsets
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(HASHES, max_size=5), st.integers(0, 2**32 - 1), st.sampled_from([1, 7, 128]))
 def test_signatures_are_those_of_datasketch(sets, seed, count):
     signatures = sign(*ragged(sets, np.uint32), permutations(seed, count))
@@ -63,7 +63,7 @@ def plain_shingles(text, n):
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "dd", "ee", "f1", "Gg"]), max_size=25).map(" ".join)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(WORDS, max_size=6), st.integers(1, 7))
 def test_shingle_sets_and_similarities_against_plain_python(texts, n):
     shingles, _ = shingle_texts(pa.array(texts, pa.large_string()), n, n)
@@ -81,7 +81,7 @@ def test_shingle_sets_and_similarities_against_plain_python(texts, n):
 MEMBERS = st.sets(st.integers(0, 40), max_size=40)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(MEMBERS, MEMBERS, st.floats(0, 1))
 def test_a_similarity_is_exact_from_the_least_that_is_asked_on(left, right, least):
     exact = len(left & right) / len(left | right) if left | right else 0.0
@@ -115,7 +115,7 @@ def test_counting_different_shingles_survives_equal_low_bits():
     assert count_different(Shingles(hashes, offsets, np.zeros(5, bool))).tolist() == [50, 1, 1, 0, 2]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.one_of(st.integers(0, 2**64 - 1), st.integers(0, 3), st.just(2**64 - 1)), max_size=300))
 def test_sets_are_sorted_whatever_the_hashes(values):
     hashes, offsets = ragged([values, values[::-1], values * 70], np.uint64)
@@ -127,7 +127,7 @@ def test_sets_are_sorted_whatever_the_hashes(values):
 SIGNATURES = st.lists(st.lists(st.integers(0, 2), min_size=8, max_size=8), max_size=12)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(SIGNATURES, st.sampled_from([(4, 2), (2, 4), (8, 1), (2, 3)]), st.randoms(use_true_random=False))
 def test_buckets_hold_exactly_those_that_share_a_band(signatures, shape, rng):
     bands, rows = shape
@@ -159,7 +159,7 @@ def test_the_curve_of_the_default_bands():
     assert candidate_probability(0.8, 6, 21) < 0.06
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(WORDS, min_size=1, max_size=5), st.integers(1, 6), st.randoms(use_true_random=False))
 def test_ngrams_are_found_where_they_stand(texts, n, rng):
     words = split_words(pa.array(texts, pa.large_string()))
@@ -200,7 +200,7 @@ def test_a_large_table_finds_all_and_only_its_own():
     assert not texts.any()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=9), max_size=6), st.text("abc ", max_size=60))
 def test_whole_texts_of_any_length_are_found_where_they_stand(wanted, text):
     listed = split_words(pa.array([" ".join(words) for words in wanted], pa.large_string()))

@@ -43,7 +43,7 @@ def test_bijection(size: int) -> None:
     assert np.array_equal(np.sort(found), np.arange(size))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(1, 3000), st.integers(0, 2**64 - 1))
 def test_bijection_for_any_size_and_key(size: int, key: int) -> None:
     assert np.array_equal(np.sort(permuted(size, np.arange(size), key)), np.arange(size))

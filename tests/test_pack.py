@@ -116,7 +116,6 @@ def breaches(pieces, sequences, **changes):
     return list(invariants(artifact))
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 40), max_size=30), st.integers(1, 20), st.sampled_from(["keep", "drop"]))
 def test_every_id_but_the_first_is_a_target_once(sizes, length, tail):
     result = sequences_of(np.array(sizes, np.int64), tokens_per_sequence=length, tail=tail)
@@ -144,7 +143,6 @@ def test_windows_over_a_million_tokens(stride, expected):
     assert (len(kept), ends[-1]) == (expected + 1, 1_000_000)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 60), st.integers(1, 12), st.booleans())
 def test_a_stride_of_a_whole_sequence_is_concat(tokens, length, keep):
     one, other = windows(tokens, length, length, keep_tail=keep), concat(tokens, length, keep_tail=keep)
@@ -154,7 +152,7 @@ def test_a_stride_of_a_whole_sequence_is_concat(tokens, length, keep):
 STRATEGIES = st.sampled_from(["concat", "stride", "best_fit", "document"])
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     st.lists(st.integers(1, 40), min_size=1, max_size=40), st.integers(1, 12), st.data(), STRATEGIES,
     st.sampled_from(["keep", "drop"]), st.sampled_from(["split", "cut", "leave_out"]),
@@ -186,7 +184,7 @@ PLACES_OF_BOS = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     st.lists(st.integers(1, 40), min_size=1, max_size=40), st.integers(2, 12), PLACES_OF_BOS,
     st.sampled_from(["keep", "drop"]), st.sampled_from(["split", "cut", "leave_out"]),
@@ -271,7 +269,7 @@ def plain_best_fit(lengths, room):
     return sorted(free)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.lists(st.integers(1, 20), max_size=60), st.integers(20, 40), st.integers(0, 1 << 70))
 def test_best_fit_is_the_plain_algorithm(lengths, room, seed):
     order, bins = best_fit(np.array(lengths, np.int64), room, seed)
@@ -512,7 +510,6 @@ def test_a_part_that_comes_or_goes_changes_the_groups_near_it():
     assert worst <= 3
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 900), max_size=60), st.integers(2, 2000))
 def test_groups_hold_every_part_once_in_order(sizes, group_bytes):
     names = [f"web-{number}" for number in range(len(sizes))]

@@ -95,7 +95,7 @@ def test_layout_worked_out() -> None:
     assert rank_in_period(lay_period([3, 1])).tolist() == [0, 1, 0, 2]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.lists(st.integers(1, 60), min_size=2, max_size=12))
 def test_every_prefix_is_within_tijdemans_bound(quotas: list[int]) -> None:
     table = lay_period(quotas)
@@ -119,7 +119,7 @@ def test_skewed_quotas_of_a_full_period() -> None:
     assert time.process_time() - started < 5
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.integers(0, 200))
 def test_cursors_count_what_was_read(quotas: list[int], positions: int) -> None:
     names = [f"s{i}" for i in range(len(quotas))]

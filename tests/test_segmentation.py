@@ -105,7 +105,7 @@ def oracle(text):
     return joined
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.text("甲乙丙ab 。\u0e01\u0e31😀é", max_size=20), max_size=4))
 def test_joining_equals_a_plain_reading(texts):
     with pytest.MonkeyPatch.context() as patch:

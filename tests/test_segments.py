@@ -37,7 +37,7 @@ STRETCHES = st.lists(
     ),
     max_size=20,
 ).map("".join)  # fmt: skip
-CALM = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+CALM = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def cut(seams, *own):
@@ -79,7 +79,6 @@ def test_word_seams_worked_out_by_hand():
     assert cut(WORD_SEAMS, "", "")[2] == []
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(ODD, max_size=8), max_size=4))
 def test_equal_bytes_get_one_number_for_as_long_as_they_are_remembered(batches):
     memory, seen = SegmentMemory(), []
@@ -349,7 +348,7 @@ def expressions():
     return [(split_by(found), CharacterKinds(split_by(found), *rest), *rest) for found, *rest in own]
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(
     st.text("ab'sStTrReEvVlLdDmM \t\n\r019.,()", max_size=30)
     | st.text("a'sS1. \n\u3000\u00a0\u2028\x0b\x85é日本ſＡ٣²½\u0301👩\u200d", max_size=20)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.artifacts.documents import DOCUMENTS, TEXT
@@ -51,7 +51,6 @@ def test_the_index_byte_by_byte():
     assert index_bytes(np.array([3, 1]), U2) == expected
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 1 << 20), max_size=40), st.sampled_from([U2, I4]))
 def test_an_independent_reader_agrees(sizes, dtype):
     version, code, read_sizes, pointers, indices = parsed(index_bytes(np.array(sizes, np.int64), dtype))
@@ -283,7 +282,6 @@ def test_a_bos_that_pack_puts_in_belongs_to_its_piece_and_carries_no_loss(tmp_pa
     assert result.counts["learnt"] == 4
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_any_pieces_of_any_parts(tmp_path_factory, data):
     flats, pieces, expected = {}, [], []

@@ -227,19 +227,19 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(st.lists(PIECES, max_size=40).map("".join), max_size=5))
 def test_any_text_equals_the_oracle(texts):
     check(texts)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.text(max_size=60), max_size=5))
 def test_any_characters_equal_the_oracle(texts):
     check([text.encode("utf-8", "replace").decode() for text in texts])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.sampled_from("abcd"), max_size=200).map(" ".join))
 def test_repetition_of_few_words_equals_the_oracle(text):
     check([text])
@@ -443,7 +443,7 @@ def test_no_rules_and_no_rows():
     assert len(got.rule_D) == 0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.data())
 def test_judging_equals_a_loop(data):
     names = st.sampled_from(["web", "code", "chat"]), st.sampled_from(["en", "zh", "und"])

@@ -3,7 +3,7 @@
 import hashlib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.text.split import DRAWS, draw, draws, splits
@@ -39,7 +39,6 @@ def test_another_seed_draws_independently():
     assert abs(both / len(SHAS) - 0.5) < 0.02
 
 
-@settings(deadline=None)
 @given(st.floats(0, 0.4), st.floats(0, 0.4), st.floats(0, 0.1), st.integers(-5, 1 << 40))
 def test_a_growing_share_takes_from_train_alone(validation, test, more, seed):
     before = splits(SHAS[:300], seed, validation, test)

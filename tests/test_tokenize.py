@@ -121,7 +121,6 @@ def test_a_span_that_is_none_is_refused(span):
         excise("aé日", [span])
 
 
-@settings(deadline=None)
 @given(st.text("ab\né日 ", max_size=40), st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=6))
 def test_cutting_conserves_characters_and_keeps_the_rest_in_order(text, wanted):
     borders = [len(text[:at].encode()) for at in range(len(text) + 1)]
@@ -258,7 +257,7 @@ def staged(counts, table, bos="none"):
 words = st.lists(st.sampled_from(["mill", "日本", "\n", "\n\n", " ", "é", "▁", "</s>", "\t"]), max_size=12).map("".join)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(words, max_size=6), st.data())
 def test_conservation_whatever_the_verdicts(small, texts, data):
     fates = [

@@ -116,7 +116,7 @@ def test_nothing_kept_is_a_report_too(small, tmp_path):
     assert found["most_frequent"] == found["worst"] == []
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     st.lists(st.tuples(st.lists(st.integers(3, 99), max_size=50), st.integers(1, 99)), max_size=30), st.integers(1, 9)
 )

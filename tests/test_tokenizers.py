@@ -81,7 +81,7 @@ def test_text_that_spells_a_control_token_stays_text(small, text):
     assert lengths.tolist() == [len(ids)]
 
 
-@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(exclude_categories=["Cs"])) | st.text("a \n\t\r▁▅\x00<s/>é日"))
 def test_every_text_comes_back(small, text):
     ids, _ = small.encode_batch([text])

@@ -50,13 +50,13 @@ LINES = st.one_of(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(LINES, max_size=12).map("\n".join), st.integers(4, 120))
 def test_windows_are_those_of_the_longest_lines(text, characters):
     assert windows([text], characters) == [oracle(text, characters)]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.text("a é中😀\n", max_size=200), max_size=4), st.integers(4, 60))
 def test_any_text_stays_within_the_bound_and_whole_characters(texts, characters):
     for text, found in zip(texts, windows(texts, characters), strict=True):

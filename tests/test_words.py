@@ -103,13 +103,13 @@ def test_hard_cases_equal_the_oracle():
     check(HARD)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.text(st.characters(codec="utf-8"), max_size=40), max_size=8))
 def test_any_text_equals_the_oracle(texts):
     check(texts)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.text("aAbİςΣé中かไำ\u0301\u3099 \n-😀ß한1\u2028", max_size=40), max_size=5))
 def test_mixed_scripts_equal_the_oracle(texts):
     check(texts)
@@ -124,7 +124,7 @@ PIECES = st.lists(
 ).map(lambda pieces: "".join(piece * times for piece, times in pieces))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(PIECES, max_size=3))
 def test_words_that_blocks_of_64_bytes_cut_equal_the_oracle(texts):
     check(texts)
@@ -218,7 +218,7 @@ def test_reserved_room_suffices_for_the_densest_texts():
     check(["a b c d e", "a", "中a中a", "中" * 50, "ก" * 9] * 20)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.binary(max_size=30))
 def test_damaged_utf8_is_read_within_its_bounds(damaged):
     offsets = pa.py_buffer(np.array([0, len(damaged)], np.int64).tobytes())
