@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -64,6 +65,12 @@ def _cpu() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in both)
 
 
+def _peak() -> int:
+    """KiB that this process held at most; its ru_maxrss begins with that of the process which started it."""
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii", errors="replace"))
+    return int(found[1]) if found else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
 def _build(root: Path, workers: int) -> dict[str, float]:
     """CPU seconds of this process, by step."""
     seconds = {}
@@ -80,8 +87,8 @@ def run(root: Path, workers: int) -> None:
     began, spent = time.monotonic(), _cpu()
     steps = _build(root, workers)
     wall = time.monotonic() - began
+    memory = max(_peak(), *(pool(workers).submit(_peak).result() for _ in range(4 * workers)))
     pool(workers).shutdown()
-    memory = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     print(json.dumps({"cpu": _cpu() - spent, "wall": wall, "steps": steps, "memory": memory / 1e3}))
 
 

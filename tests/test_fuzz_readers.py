@@ -123,6 +123,32 @@ def test_a_page_that_claims_gigabytes_takes_no_memory(size):
     assert read("parquet", raw) == "documents"
 
 
+def test_a_page_whose_header_is_none_takes_no_memory():
+    """Arrow looked for the end of such a header and took up to 1.9 GiB (found by bytes changed in headers alone)."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"text": ["one", "two"] * 20}), sink, use_dictionary=False, compression="none")
+    raw = sink.getvalue().to_pybytes()
+    at = pq.ParquetFile(pa.BufferReader(raw)).metadata.row_group(0).column(0).data_page_offset
+    for spoilt, said in ((b"\xff\xff\xff\x7f", "has a header that is none"), (b"\x00", "does not say how many bytes")):
+        file = pa.BufferReader(raw[:at] + spoilt + raw[at + len(spoilt) :])
+        with pytest.raises(SourceError, match=rf"a page at byte {at} {said}"):
+            list(opened(file, "parquet", "a file").stream)
+
+
+def test_pages_are_looked_at_however_long_the_footer_is():
+    table, sink = pa.table({f"column{number}": [1] for number in range(60)}), pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, table.schema, use_dictionary=False, compression="none") as writer:
+        for _ in range(200):
+            writer.write_table(table)
+    raw = bytearray(sink.getvalue().to_pybytes())
+    assert int.from_bytes(raw[-8:-4], "little") > 1 << 20
+    check_pages(pa.BufferReader(bytes(raw)))
+    last = raw.rindex(b"\x15\x00\x15", 0, len(raw) - 8 - int.from_bytes(raw[-8:-4], "little"))
+    raw[last : last + 4] = b"\xff\xff\xff\x7f"
+    with pytest.raises(ValueError, match=f"a page at byte {last // 100}.. has a header that is none"):
+        check_pages(pa.BufferReader(bytes(raw)))
+
+
 def test_a_reject_says_no_more_than_a_sentence():
     """A part's type of a mebibyte was told in full."""
     part = json.dumps({"type": "t" * 100_000, "text": "x"})
