@@ -110,7 +110,8 @@ def _shards(folder: Path) -> None:
     ids[stops - 1] = EOS
     ids = ids[: stops[-1]]
     (folder / "tokenizer.json").write_bytes(canonical({"dtype": "<u2", "eos_id": EOS, "vocab_size": VOCABULARY}))
-    table = {"part": pa.repeat(PART, len(stops)), "start": stops - 600, "stop": stops, "closes": [True] * len(stops)}
+    table = {"part": pa.repeat(PART, len(stops)), "start": stops - 600, "stop": stops}
+    table |= {"closes": [True] * len(stops), "bos": [False] * len(stops)}
     tables = {"pack/pieces": pa.table(table), "tokenize/tokens.bin": ids}
     reads: Any = Held(tables, {"group": "web-train-0", "masked": []}, folder / "tokenizer.json")
 

@@ -171,6 +171,10 @@ def what_if(asked: Asked, limits: list[str]) -> None:
         return _rules(asked)
     if all(limit.startswith("dedup.") for limit in limits):
         return _what_if_dedup(asked, limits)
+    if all(limit.startswith("pack.") for limit in limits):
+        from flows.packing_page import packing
+
+        return packing(Project(asked.root), limits, asked.json)
 
     answer = answer_to(Project(asked.root), limits)
     if asked.json:

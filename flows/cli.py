@@ -154,11 +154,12 @@ def what_if(
     limits: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="LIMIT...", help="filter.gopher.words.min=20 (none: no limit), dedup.threshold=0.7..0.9."
+            metavar="LIMIT...",
+            help="filter.gopher.words.min=20 (none: no limit), dedup.threshold=0.7..0.9, pack.strategy.",
         ),
     ] = None,
 ) -> None:
-    """Say which documents another limit would keep or drop, before anything is built; without one, list filter's."""
+    """Say which documents another limit would keep or drop, or how another strategy would pack, and build nothing."""
     from flows import actions
 
     actions.what_if(ASKED, limits or [])

@@ -76,7 +76,7 @@ class ByteWords:
         self._numbers = {name: model["vocab"][name] for name in _byte_names() if name in model["vocab"]}
         self._symbols = np.array([self._numbers.get(name, -1) for name in _byte_names()], np.int32)
         self._merges = _merges(model)
-        pieces = _pieces(model["vocab"])
+        pieces = pieces_of(model["vocab"])
         self._vocabulary = model["vocab"] if model.get("ignore_merges") and self._apart(pieces) else {}
         added = _added(content)
         crossed = [text for text in added if _has_seam(text)]
@@ -260,7 +260,7 @@ def _used_names() -> list[str]:
     return [name for byte, name in enumerate(_byte_names()) if byte not in (0xC0, 0xC1) and byte < 0xF5]
 
 
-def _pieces(vocabulary: Mapping[str, int]) -> dict[bytes, int]:
+def pieces_of(vocabulary: Mapping[str, int]) -> dict[bytes, int]:
     """The bytes that each piece spells, but for those that are none of bytes, and its id."""
     byte_of = {name: byte for byte, name in enumerate(_byte_names())}
     known = ((piece, number) for piece, number in vocabulary.items() if piece and not set(piece) - byte_of.keys())

@@ -255,9 +255,9 @@ def test_a_stage_without_a_start_begins_where_the_one_before_it_ends(mixture) ->
     assert schedule.extents[2].epochs == {"code": (code + 18) / 9, "web": web / 91}
 
 
-@pytest.mark.parametrize("share", [0.01, 0.1, 1.0])
-def test_shares_of_sources_of_very_different_size_at_any_time_of_a_stage(mixture, share) -> None:
-    """Tijdeman's bound: no source is ever a whole sequence away from its weight."""
+@pytest.mark.parametrize(("share", "column"), [(0.01, "1 %"), (0.1, "10 %"), (1.0, "100 %")])
+def test_shares_of_sources_of_very_different_size_at_any_time_of_a_stage(mixture, share, column) -> None:
+    """Tijdeman's bound: no source is ever a whole sequence away from its weight. docs/tokens.md shows these numbers."""
     sizes = {"web": 600_000, "book": 9_000, "code": 70_000, "paper": 300}
     weights = {"web": 0.6, "book": 0.25, "code": 0.1, "paper": 0.05}
     shards = {f"{name}/train/shard_00000": size for name, size in sizes.items()}
@@ -267,6 +267,15 @@ def test_shares_of_sources_of_very_different_size_at_any_time_of_a_stage(mixture
     drawn = np.bincount(order.at(np.arange(read)).source, minlength=4)
     for name, count in zip(order.sources, drawn.tolist(), strict=True):
         assert abs(count - weights[name] * read) < 1
+        assert _shown(name, column) == f"{count:,} ({count / read:.5f})"
+
+
+def _shown(source: str, column: str) -> str:
+    """A cell of the table in docs/tokens.md."""
+    lines = (Path(__file__).parent.parent / "docs" / "tokens.md").read_text(encoding="utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.split("|")] for line in lines if line.startswith("| ")]
+    head = next(row for row in rows if "planned" in row)
+    return next(row for row in rows if row[1] == source)[head.index(column)]
 
 
 def test_case_42_a_source_that_would_repeat_too_often_is_refused(mixture) -> None:

@@ -315,6 +315,17 @@ def test_a_tokenizer_json_gives_its_librarys_ids(kinds, kind, own):
     assert in_segments(kinds[kind], own) == whole(kinds[kind], own)
 
 
+@pytest.mark.parametrize("kind", ["gpt2", "nfc", "han"])
+@CALM
+@given(ids=st.lists(st.integers(0, 590), max_size=30))
+def test_ids_of_a_tokenizer_json_come_back_as_its_library_has_it(kinds, kind, ids):
+    """Those of parts of characters too, and the special one, which is no text."""
+    tokenizer = kinds[kind]
+    assert tokenizer._spelled is not None or kind == "nfc"
+    known = np.array([number % tokenizer.vocab_size for number in ids], np.int32)
+    assert tokenizer.decode(known) == tokenizer._tokenizer.decode(known.tolist(), skip_special_tokens=True)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_tokenizer_json_on_odd_texts(kinds, kind):
     own = [*OWN, "K|||A_B||| \u212a", "<|end|>", "e\u0301 x  \n  y", "=" * 2000, "w" * 1500]

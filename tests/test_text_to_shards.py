@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
+from audit.what_if_pack import what_if
 from tasks import perform as module
 from tasks import tokenize
 from tasks.artifacts.canonical import file_digest
@@ -16,7 +17,7 @@ from tasks.artifacts.manifest import Entry, Manifest
 from tasks.artifacts.shards import ShardReader
 from tasks.artifacts.tables import read_table, write_table
 from tasks.artifacts.verdicts import CUTS, DECONTAMINATE_VERDICTS, DEDUP_VERDICTS, FILTER_CUTS, FILTER_VERDICTS, SIGNALS
-from tasks.errors import InvariantError
+from tasks.errors import InvariantError, ParamsError
 from tasks.pack import STEP as PACK
 from tasks.perform import perform
 from tasks.project import Project
@@ -335,3 +336,26 @@ def test_every_strategy_down_to_the_shards(project, strategy):
             assert (reader.stops - reader.starts <= 33).all()
             assert strategy != "stride" or (np.diff(reader.starts.astype(int)) == 16).all()
             assert strategy == "stride" or (reader.starts[1:] == reader.stops[:-1]).all()
+
+
+def test_what_if_says_what_a_build_makes(project):
+    """Of each strategy, and of a change beside it."""
+    build(project)
+    for changes in ({}, {"tail": "drop", "long": "cut"}):
+        asked = ["pack.strategy", *(f"pack.{name}={value}" for name, value in changes.items())]
+        for line in what_if(project, asked):
+            other = Project(project.root, f"other/{line.strategy}-{len(changes)}", limit=10**6)
+            shutil.copytree(project.data, other.data)
+            set_params(project.root, pack={"strategy": line.strategy, **changes})
+            perform(PACK, other)
+            counts = perform(PACK, other).counts
+            set_params(project.root)
+            assert (line.sequences, line.repeated) == (counts["sequences"], counts["tokens_repeated"])
+            assert line.padding == counts["padding"] / counts["places"]
+            assert sum(line.dropped.values()) == counts["tokens_dropped"]
+            assert line.tokens == counts["tokens_in"]
+    set_params(project.root, tokenize={"bos": "first"})
+    assert [line.why_not for line in what_if(project, ["pack.strategy"])] == ["", *["tokenize.bos is first"] * 3]
+    for wrong in ("pack.strategies", "pack.stride"):
+        with pytest.raises(ParamsError, match=f"{wrong} is no change of pack"):
+            what_if(project, [wrong])

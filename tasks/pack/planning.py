@@ -98,12 +98,17 @@ def _check(plan: Plan, sources: Sequence[str]) -> None:
             )
 
 
+def has_place(strategy: str, bos: str) -> bool:
+    """Whether sequences of a strategy can begin as tokenize.bos says."""
+    return bos not in (FIRST, SEQUENCE) or not (strategy == "stride" or (bos == FIRST and strategy in OF_PIECES))
+
+
 def _bos(plan: Plan) -> dict[str, str]:
     """{"bos": where} if pack puts it. Raises ParamsError where the strategy has no place for it."""
     where = str(plan.section("tokenize")["bos"])
     if where not in (FIRST, SEQUENCE):
         return {}
-    if plan.params.strategy == "stride" or (where == FIRST and plan.params.strategy in OF_PIECES):
+    if not has_place(plan.params.strategy, where):
         raise ParamsError(
             f"tokenize.bos is {where}, but pack.strategy {plan.params.strategy} has no place for it: windows of stride"
             f" share their ids, sequences of best_fit and document follow no other",
