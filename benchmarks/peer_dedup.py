@@ -65,7 +65,7 @@ def datatrove(corpus: list[str]) -> list[int]:
     )
 
     language = (
-        "zho_Hans" if sum(len(text) > 20 * len(text.split()) for text in corpus) * 2 > len(corpus) else "eng_Latn"
+        "cmn_Hani" if sum(len(text) > 20 * len(text.split()) for text in corpus) * 2 > len(corpus) else "eng_Latn"
     )
     config, documents = MinhashConfig(), [Document(text=text, id=str(n)) for n, text in enumerate(corpus)]
     with tempfile.TemporaryDirectory() as folder:

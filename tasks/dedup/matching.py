@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tasks.dedup.documents import AT_ONCE, KEYS, Documents
-from tasks.dedup.scratch import Scratch, each, mapped, read_partition
+from tasks.dedup.scratch import Scratch, each, mapped, read_partitions
 from tasks.step import Reads
 from tasks.text.bands import shared_keys
 
@@ -91,8 +91,7 @@ def match_partitions(_reads: Any, item: tuple[str, int, int]) -> str:
     folder, (first, stop) = Path(item[0]), item[1:]
     ranks_N, leaders_R = mapped(folder / "ranks", np.int32), mapped(folder / "leaders", np.int32)
     matched, buckets = [(np.zeros((2, 0), np.int64), np.zeros(0, np.int64))], 0
-    for partition in range(first, stop):
-        records = read_partition(folder / "keys", KEYS, partition)
+    for records in read_partitions(folder / "keys", KEYS, range(first, stop)):
         ranks = ranks_N[records["number"]]
         leads = leaders_R[ranks] == ranks
         entries_2E, sizes = shared_keys(records["key"][leads], ranks[leads])

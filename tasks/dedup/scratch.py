@@ -141,16 +141,20 @@ class Spill:
 
 def read_partition(path: Path, dtype: np.dtype, partition: int) -> np.ndarray:
     """The records of one partition of a closed Spill."""
-    with _index(path).open("rb") as index:
+    return next(read_partitions(path, dtype, range(partition, partition + 1)))
+
+
+def read_partitions(path: Path, dtype: np.dtype, partitions: range) -> Iterator[np.ndarray]:
+    """The records of some partitions, one after another."""
+    with _index(path).open("rb") as index, path.open("rb", buffering=0) as file:
         flushes = int.from_bytes(index.read(8), "little")
-        index.seek(16 * flushes * partition, os.SEEK_CUR)
-        spans_F = np.frombuffer(index.read(16 * flushes), np.int64).reshape(-1, 2)
-    pieces = [np.zeros(0, dtype)]
-    with path.open("rb", buffering=0) as file:
-        for start, stop in spans_F.tolist():
-            file.seek(start * dtype.itemsize)
-            pieces.append(np.fromfile(file, dtype, stop - start))
-    return pieces[1] if len(pieces) == 2 else np.concatenate(pieces)
+        index.seek(16 * flushes * partitions.start, os.SEEK_CUR)
+        for _ in partitions:
+            pieces = [np.zeros(0, dtype)]
+            for start, stop in np.frombuffer(index.read(16 * flushes), np.int64).reshape(-1, 2).tolist():
+                file.seek(start * dtype.itemsize)
+                pieces.append(np.fromfile(file, dtype, stop - start))
+            yield pieces[1] if len(pieces) == 2 else np.concatenate(pieces)
 
 
 def _index(path: Path) -> Path:

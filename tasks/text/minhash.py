@@ -34,17 +34,19 @@ def permutations(seed: int, count: int) -> np.ndarray:
 def sign(hashes_S: np.ndarray, offsets_D1: np.ndarray, permutations_2P: np.ndarray) -> np.ndarray:
     """uint32 [D, P]: the signature of each text.
 
-    hashes_S: uint32 shingle hashes, those of text d at offsets_D1[d]:offsets_D1[d + 1]; repeats do no harm.
+    hashes_S: shingle hashes, of which the lower 32 bits count, those of text d at offsets_D1[d]:offsets_D1[d + 1];
+    repeats do no harm.
     permutations_2P: from `permutations`.
     """
     signatures_DP = np.full((len(offsets_D1) - 1, permutations_2P.shape[1]), EMPTY)
-    _sign(hashes_S.astype(np.uint32), offsets_D1, permutations_2P[0], permutations_2P[1], signatures_DP)
+    _sign(hashes_S.astype(np.uint64, copy=False), offsets_D1, permutations_2P[0], permutations_2P[1], signatures_DP)
     return signatures_DP
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _fmix32(value: np.uint32) -> np.uint32:
+def _fmix32(shingle: np.uint64) -> np.uint32:
     """numba makes uint64 of uint32 * uint32, so every product is cut back by hand."""
+    value = np.uint32(shingle)
     value = np.uint32(np.uint32(value ^ np.uint32(value >> _SHIFT_1)) * _MIX_1)
     value = np.uint32(np.uint32(value ^ np.uint32(value >> _SHIFT_2)) * _MIX_2)
     return np.uint32(value ^ np.uint32(value >> _SHIFT_1))
