@@ -176,7 +176,7 @@ def main() -> None:
     print(
         f"# python -m benchmarks dedup; {time.strftime('%Y-%m-%d')}; {platform.platform()}; {versions}", file=sys.stderr
     )
-    ours(texts(200), params)  # compiles
+    ours([*texts(200), "\u5929\u5730" * 20], params)  # compiles, what text beyond ASCII wants too
     ratios(speeds(params))
     quality(params)
 
