@@ -18,7 +18,7 @@ from tasks.project import Project
 from tests.repository_copy import copy_repository
 
 ROOT = Path(__file__).parent.parent
-GOLDEN = "0468d3a7ef0eb784e7dc0bf49e26d9216a4e86b8cbfc4ae33dc5ec1388c1620a"
+GOLDEN = "ca9d408da5138d1a0f6df576a28422c20f11c8934c065afb62b10e369c2016f8"
 
 
 pytestmark = pytest.mark.xdist_group("golden")
