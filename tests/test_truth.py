@@ -28,6 +28,7 @@ RULES = {
     "navigation": "symbols",
     "too_short_chat": "too_short_chat",
     "too_short_code": "too_short_code",
+    "no_language": "unclear_language",
 }
 Place = tuple[str, str, int]
 

@@ -86,11 +86,14 @@ def _remember(file: Path, around: tuple[pa.Table, pa.Table]) -> None:
     """One stream of Arrow behind the other, renamed into place when whole."""
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_name(f".{file.name}.{os.getpid()}")
-    with pa.OSFile(str(partial), "wb") as out:
-        for table in around:
-            with pa.ipc.new_stream(out, table.schema) as stream:
-                stream.write_table(table)
-    partial.rename(file)
+    try:
+        with pa.OSFile(str(partial), "wb") as out:
+            for table in around:
+                with pa.ipc.new_stream(out, table.schema) as stream:
+                    stream.write_table(table)
+        partial.rename(file)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _recalled(file: Path) -> tuple[pa.Table, pa.Table]:
