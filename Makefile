@@ -21,7 +21,7 @@ demo: install ## build, release and train on the texts this machine has, in ./de
 	gristmill demo
 
 test: install ## every test that takes under 12 minutes together on two cores
-	python -m pytest -n 2 --dist loadgroup -m "not long and not gpu"
+	python -m pytest -n 2 --dist loadfile -m "not long and not gpu"
 
 test-long: install ## what takes longer: kill -9 at random moments, millions of documents
 	python -m pytest -m long

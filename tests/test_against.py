@@ -20,10 +20,6 @@ OLD = list(near_texts(1, 12))
 NEW = [*OLD[1::4], *near_texts(2, 6), *(f"{text} and more of it" for text in OLD[::3])]
 
 
-pytestmark = pytest.mark.xdist_group("against")
-"""One process: what the tests look at is built once."""
-
-
 @pytest.fixture(scope="module")
 def released(tmp_path_factory):
     """A project with OLD, whose data a release holds."""

@@ -33,10 +33,6 @@ def chinese(chance: random.Random) -> str:
     return "".join(chance.choice(PHRASES) + chance.choice("，。！") for _ in range(40))
 
 
-pytestmark = pytest.mark.xdist_group("domains")
-"""One process: what the tests look at is built once."""
-
-
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory) -> Path:
     """A corpus of one source, half English, half Chinese, built to the end and held against its suites."""

@@ -21,10 +21,6 @@ ROOT = Path(__file__).parent.parent
 GOLDEN = "ca9d408da5138d1a0f6df576a28422c20f11c8934c065afb62b10e369c2016f8"
 
 
-pytestmark = pytest.mark.xdist_group("golden")
-"""One process: what the tests look at is built once."""
-
-
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):
     """A clean copy of the repository in which `dvc repro` has run from an empty data/."""

@@ -32,7 +32,6 @@ from tests.small_corpus import lay_corpus
 
 s3fs = pytest.importorskip("s3fs", reason="NO S3: s3fs is not installed here (pip install 'gristmill[s3]')")
 ROOT = Path(__file__).parent.parent
-pytestmark = pytest.mark.xdist_group("s3")
 
 
 @pytest.fixture(scope="module")

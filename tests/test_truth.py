@@ -37,10 +37,6 @@ def place(item: dict[str, Any]) -> Place:
     return item["source"], item["file"], item["record"]
 
 
-pytestmark = pytest.mark.xdist_group("truth")
-"""One process: what the tests look at is built once."""
-
-
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """data/ of a project with the repository's recipe, as far as decontaminate."""
