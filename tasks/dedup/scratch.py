@@ -128,15 +128,26 @@ class Spill:
     def _flush(self) -> None:
         if not self._held:
             return
-        partitions_R, records_R = (np.concatenate(column) for column in zip(*self._held, strict=True))
-        order = np.argsort(partitions_R, kind="stable")
-        bounds = np.searchsorted(partitions_R[order], np.arange(self.partitions + 1))
+        partitions_R, records_R = self._by_partition()
+        bounds = np.searchsorted(partitions_R, np.arange(self.partitions + 1))
         with self.path.open("ab") as file:
-            records_R[order].tofile(file)
+            records_R.tofile(file)
         self._bounds.append((bounds + self._written)[None, :])
-        self._written += len(order)
+        self._written += len(records_R)
         self._held.clear()
         self._bytes = 0
+
+    def _by_partition(self) -> tuple[np.ndarray, np.ndarray]:
+        """What is held, partition by partition, each in the order in which it came. What came for one partition at a
+        time, as bands do where each has one, is put in order whole."""
+        held = [piece for piece in self._held if len(piece[0])] or self._held[:1]
+        if all((partitions_R == partitions_R[:1]).all() for partitions_R, _ in held):
+            held.sort(key=lambda piece: piece[0][:1].tolist())
+            partitions_R, records_R = (np.concatenate(column) for column in zip(*held, strict=True))
+            return partitions_R, records_R
+        partitions_R, records_R = (np.concatenate(column) for column in zip(*held, strict=True))
+        order = np.argsort(partitions_R, kind="stable")
+        return partitions_R[order], records_R[order]
 
 
 def read_partition(path: Path, dtype: np.dtype, partition: int) -> np.ndarray:
