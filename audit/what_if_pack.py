@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import pyarrow as pa
 import yaml
@@ -23,7 +23,7 @@ from tasks.project import Project, checked
 from tasks.staged import Staged
 from tasks.step import Reads
 
-STRATEGIES = ("concat", "stride", "best_fit", "document")
+STRATEGIES: tuple[str, ...] = get_args(PackParams.model_fields["strategy"].annotation)
 DROPPED = "tokens_dropped|reason="
 
 

@@ -11,22 +11,18 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 from benchmarks.chain_corpus import SETS, choose, lay_chain
 from benchmarks.figures import figure, peer
+from benchmarks.measured_build import measured_build
 from tasks.artifacts.tables import read_table
-from tasks.perform import perform
 from tasks.pipeline import STEPS
-from tasks.project import Project
-from tasks.workers import pool
 
 ROOT = Path(__file__).parent.parent
 WARM_MEGABYTES, PEERS_MEGABYTES = 2, 3
@@ -91,32 +87,5 @@ def _theirs(root: Path) -> dict[str, Any] | None:
     return found | {"size": size, "speed": size / sum(found["seconds"].values())}
 
 
-def _cpu() -> float:
-    """CPU seconds of this process, and of its workers that have ended."""
-    both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(usage.ru_utime + usage.ru_stime for usage in both)
-
-
-def _build(root: Path, workers: int) -> dict[str, float]:
-    """CPU seconds of this process, by step."""
-    seconds = {}
-    for step in STEPS.values():
-        began = _cpu()
-        perform(step, Project(root), workers=workers, force=True)
-        seconds[step.name] = _cpu() - began
-    return seconds
-
-
-def run(root: Path, workers: int) -> None:
-    """Build `root` and print what it cost; in a process of its own, whose workers' costs are known when they end."""
-    _build(root.parent / "warm", workers)
-    began, spent = time.monotonic(), _cpu()
-    steps = _build(root, workers)
-    wall = time.monotonic() - began
-    pool(workers).shutdown()
-    memory = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    print(json.dumps({"cpu": _cpu() - spent, "wall": wall, "steps": steps, "memory": memory / 1e3}))
-
-
 if __name__ == "__main__":
-    run(Path(sys.argv[1]), int(sys.argv[2]))
+    print(json.dumps(measured_build(Path(sys.argv[1]), STEPS, int(sys.argv[2]))))

@@ -10,21 +10,15 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import resource
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 from benchmarks.figures import figure
+from benchmarks.measured_build import measured_build
 from benchmarks.text_corpus import ROOT, lay_project
-from tasks.perform import perform
-from tasks.pipeline import STEPS
-from tasks.project import Project
-from tasks.workers import pool
 
 TIMES = 3
 CHAIN = ("ingest", "normalize", "filter")
@@ -59,38 +53,5 @@ def _run(root: Path, workers: int) -> dict[str, Any]:
     return answer
 
 
-def _cpu() -> float:
-    """CPU seconds of this process, and of its workers that have ended."""
-    both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(usage.ru_utime + usage.ru_stime for usage in both)
-
-
-def _peak() -> int:
-    """KiB that this process held at most; its ru_maxrss begins with that of the process which started it."""
-    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii", errors="replace"))
-    return int(found[1]) if found else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
-def _build(root: Path, workers: int) -> dict[str, float]:
-    """CPU seconds of this process, by step."""
-    seconds = {}
-    for step in CHAIN:
-        began = _cpu()
-        perform(STEPS[step], Project(root), workers=workers, force=True)
-        seconds[step] = _cpu() - began
-    return seconds
-
-
-def run(root: Path, workers: int) -> None:
-    """Build `root` and print what it cost; in a process of its own, whose workers' costs are known when they end."""
-    _build(root.parent / "warm", workers)
-    began, spent = time.monotonic(), _cpu()
-    steps = _build(root, workers)
-    wall = time.monotonic() - began
-    memory = max(_peak(), *(pool(workers).submit(_peak).result() for _ in range(4 * workers)))
-    pool(workers).shutdown()
-    print(json.dumps({"cpu": _cpu() - spent, "wall": wall, "steps": steps, "memory": memory / 1e3}))
-
-
 if __name__ == "__main__":
-    run(Path(sys.argv[1]), int(sys.argv[2]))
+    print(json.dumps(measured_build(Path(sys.argv[1]), CHAIN, int(sys.argv[2]))))

@@ -134,8 +134,8 @@ def _compared(
         theirs.append(_size(some) / _cpu(lambda: bare(some)))
         _fresh(tokenizer, model)
         ours.append(_size(texts) / _cpu(lambda: _step(texts, tokenizer, model, model.parent)))
-    figure(f"{name}: the library alone", theirs, 0, "MB/cpu-s")
-    figure(f"{name}: the step, files and digests in", ours, 0, "MB/cpu-s")
+    figure(f"{name}: the library alone", theirs, None, "MB/cpu-s")
+    figure(f"{name}: the step, files and digests in", ours, None, "MB/cpu-s")
     return [fast / slow for fast, slow in zip(ours, theirs, strict=True)]
 
 

@@ -3,6 +3,7 @@
 import logging
 import warnings
 
+import fsspec
 import pytest
 from hypothesis import settings
 
@@ -38,3 +39,12 @@ def no_suite(monkeypatch):
 
     monkeypatch.setattr(perform, "judge", judge)
     monkeypatch.setattr(perform, "judge_digest", lambda *_: "judges")
+
+
+@pytest.fixture
+def memory():
+    """fsspec's file system in memory, empty."""
+    store = fsspec.filesystem("memory")
+    store.store.clear()
+    yield store
+    store.store.clear()

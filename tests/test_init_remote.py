@@ -7,7 +7,6 @@ import json
 import os
 from dataclasses import replace
 
-import fsspec
 import pytest
 
 from flows import found_remote
@@ -15,14 +14,6 @@ from flows.found import find_sources
 from flows.found_remote import find_remote
 from tasks import remote
 from tasks.errors import ParamsError, SourceError
-
-
-@pytest.fixture
-def memory():
-    store = fsspec.filesystem("memory")
-    store.store.clear()
-    yield store
-    store.store.clear()
 
 
 def pages(count):

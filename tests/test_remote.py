@@ -277,16 +277,6 @@ def test_init_writes_a_recipe_for_a_real_bucket(server, tmp_path, monkeypatch):
 # Without a server
 
 
-@pytest.fixture
-def memory():
-    import fsspec
-
-    store = fsspec.filesystem("memory")
-    store.store.clear()
-    yield store
-    store.store.clear()
-
-
 def test_any_protocol_of_fsspec(memory, tmp_path):
     memory.pipe_file("/corpus/a/pages.jsonl", pages(5).encode())
     memory.pipe_file("/corpus/b.txt", b"Text of a file that lies in memory.")
