@@ -31,7 +31,8 @@ class Found:
     """A source. kind: web, book, code, paper or chat; path: as params.yaml will name it; bytes: of its files.
 
     shape: what its records were recognised as, for people; fields: a mapping that says the same, where one can.
-    unknown: where no record has a shape that is known, the fields that were seen; such a source cannot be read yet.
+    unknown: where no record has a shape that is known, the fields that were seen, or what is wrong with the file; such
+    a source cannot be read yet.
     """
 
     name: str
@@ -71,7 +72,7 @@ def refuse_unknown(source: str, found: Sequence[Found]) -> None:
         raise SourceError(
             f"no record in {source} has a shape that is known: {found[0].unknown}",
             f"known are {KNOWN} and those of docs/data.md; rename a field, or lay a corpus without --from and name "
-            "this source in its params.yaml with fields: {text: NAME}",
+            "this source in its params.yaml with fields: {text: NAME}; fetch again what is damaged",
         )
 
 
@@ -91,8 +92,7 @@ def found_of(stem: str, where: str, sizes: Mapping[str, int], seen: Sample, take
     shape, fields_ = seen.said, seen.mapping if set(sizes) == set(seen.files) else {}
     kind = guess_kind(sizes, seen)
     sizes = {name: size for name, size in sizes.items() if format_of(name, kind)}
-    strange = next(iter(seen.unknown.items())) if set(sizes) == set(seen.unknown) else None
-    unknown = f"the fields seen in {strange[0]} are {strange[1]}" if strange else ""
+    unknown = seen.strange if set(sizes) == {*seen.unknown, *seen.damaged} else ""
     return Found(_unused(stem, taken), kind, where, len(sizes), sum(sizes.values()), shape, fields_, unknown)
 
 

@@ -12,9 +12,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from textwrap import shorten
 
 import pyarrow as pa
 
+from tasks.errors import SourceError
 from tasks.ingest.containers import opened
 from tasks.ingest.fields import Reject, Skip, read_fields
 from tasks.ingest.records import records
@@ -24,6 +26,9 @@ FILES, RECORDS = 50, 100
 """Of a source, and of a file, are looked at."""
 
 RECORD_BYTES = 8 << 20
+SHOWN = 160
+"""Characters of a file's field names that are said."""
+
 CHATS = frozenset(
     ("messages", "conversations", "preference", "prompt", "instances", "instruction", "pair", "list", "history")
 )
@@ -33,10 +38,14 @@ MAPPED = {"text": "text", "content": "text", "messages": "messages"}
 
 @dataclass
 class Sample:
-    """files: path -> shape -> records of it. unknown: path -> the fields seen where no record has a shape."""
+    """files: path -> shape -> records of it. unknown: path -> the fields seen where no record has a shape.
+
+    damaged: path -> what is wrong with a file that cannot be read to its first records' end.
+    """
 
     files: dict[str, Counter[str]] = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)
+    damaged: dict[str, str] = field(default_factory=dict)
     whole: bool = True
 
     @property
@@ -49,7 +58,7 @@ class Sample:
         """`fields` that say what was recognised: only where every file was looked at and all are alike."""
         shapes = self.shapes
         (only, *others) = shapes or ("",)
-        alike = self.whole and not others and not self.unknown and only in MAPPED
+        alike = self.whole and not others and not self.unknown and not self.damaged and only in MAPPED
         return {MAPPED[only]: only} if alike else {}
 
     def chats(self, sizes: Mapping[str, int]) -> bool:
@@ -62,22 +71,36 @@ class Sample:
 
     @property
     def said(self) -> str:
-        """As people read it: "messages 500, text 3; not recognised: x.jsonl (turns)"."""
+        """As people read it: "messages 500, text 3; not recognised: x.jsonl (fields turns)", and what is damaged."""
         known = ", ".join(f"{shape} {count:,}" for shape, count in sorted(self.shapes.items()))
         odd = ", ".join(f"{path} (fields {fields})" for path, fields in sorted(self.unknown.items())[:3])
-        return "; ".join(part for part in (known, f"not recognised: {odd}" if odd else "") if part)
+        harmed = list(self.damaged.values())[:3]
+        return "; ".join(part for part in (known, f"not recognised: {odd}" if odd else "", *harmed) if part)
+
+    @property
+    def strange(self) -> str:
+        """Of the first file that no record was recognised in: its fields, or what is wrong with it."""
+        fields = (f"the fields seen in {path} are {names}" for path, names in self.unknown.items())
+        return next(iter([*fields, *self.damaged.values()]), "")
 
 
 def sample(files: Mapping[str, Path]) -> Sample:
-    """The shapes in files of records, path in the source -> file. Raises SourceError where one is damaged."""
+    """The shapes in files of records, path in the source -> file.
+
+    A damaged file is told of and passed over: ingest, which may lose nothing, will refuse it by name.
+    """
     held = {path: file for path, file in sorted(files.items()) if is_of_records(path)}
     found = Sample(whole=len(held) <= FILES)
     for path, file in islice(held.items(), FILES):
-        shapes, seen = _shapes(path, file)
+        try:
+            shapes, seen = _shapes(path, file)
+        except SourceError as error:
+            found.damaged[path] = error.message
+            continue
         if shapes or not seen:
             found.files[path] = shapes
         else:
-            found.unknown[path] = ", ".join(sorted(seen)[:12])
+            found.unknown[path] = shorten(", ".join(sorted(seen)), SHOWN, placeholder="...")
     return found
 
 

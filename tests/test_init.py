@@ -125,6 +125,17 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
         find_sources(tmp_path, tmp_path / "corpus")
 
 
+def test_a_damaged_file_does_not_hide_the_others(tmp_path: Path) -> None:
+    cut = gzip.compress(b'{"text": "x"}\n' * 1000, mtime=0)[:40]
+    for name, data in {"a/cut.jsonl.gz": cut, "b/cut.jsonl.gz": cut, "b/whole.jsonl": b'{"text": "x"}\n'}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+    gone, kept = find_sources(tmp_path, tmp_path / "corpus")
+    assert gone.unknown.startswith("cut.jsonl.gz is damaged: ") and gone.shape == gone.unknown
+    assert kept.shape.startswith("text 1; cut.jsonl.gz is damaged: ")
+    assert not kept.unknown and not kept.fields and kept.files == 2
+
+
 def test_loose_texts_are_one_source(tmp_path: Path) -> None:
     for number in range(3):
         (tmp_path / f"{number}.txt").write_text("text", encoding="utf-8")
