@@ -13,7 +13,7 @@ data/sources.json, canonical (sorted keys), no path of this machine, no clock:
     signals     module, or path of a model -> {"files": ...}: what filter.signals names; no files where one is not there
     blocklists  name -> {"files": ...}: the list that filter.blocklists names
     against     release -> {step: content of its artifact}: earlier releases that dedup.against names
-    skipped     source -> {suffix: number of files of no known format}
+    skipped     source -> {suffix: number of files of no known format; pattern of its leave_out: number of files}
     versions    distribution -> version of each library that shapes bytes
 
 Paths are relative to their source ("/" between folders), so a source may be moved. Folders are walked in
@@ -40,7 +40,7 @@ from tasks.digests import Digests, Files
 from tasks.errors import ParamsError, SourceError
 from tasks.remote import is_url
 from tasks.remote_sources import RemoteDigests, remote_of
-from tasks.walking import walk
+from tasks.walking import walk, without
 
 if TYPE_CHECKING:
     from tasks.project import Project
@@ -155,17 +155,19 @@ def _source(
 ) -> dict[str, Any]:
     named = f"source {item['name']}"
     kind = str(item.get("kind"))
-    paths, digested = _there(project, item, named, digests, remotes)
+    there, digested = _there(project, item, named, digests, remotes)
+    paths, left_out = without(there, item.get("leave_out", []), named)
     known = [path for path in paths if format_of(path, kind)]
     if not known:
         formats = " ".join(sorted(FORMATS))
         raise SourceError(
-            f"{named} has no file of a known format among {len(paths)} in {item['path']}",
+            f"{named} has no file of a known format among {len(paths)} in {item['path']}"
+            + (f", {len(there) - len(paths)} left out" if left_out else ""),
             f"known are {formats}",
         )
-    left = Counter(PurePosixPath(path).suffix for path in paths if not format_of(path, kind))
-    if left:
-        skipped[item["name"]] = dict(left)
+    passed = Counter(PurePosixPath(path).suffix for path in paths if not format_of(path, kind))
+    if passed or left_out:
+        skipped[item["name"]] = passed | left_out
     files = digested(known)
     if not any(facts["bytes"] or PurePosixPath(path).suffix not in PLAIN for path, facts in files.items()):
         raise SourceError(f"{named} is empty: {item['path']} holds 0 bytes in {len(files)} files", "fill it or drop it")

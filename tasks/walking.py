@@ -1,4 +1,4 @@
-"""The files below a local source, in the order of their names.
+"""The files below a local source, in the order of their names, and which of a source's files it leaves out.
 
 In: a folder or a file. Out: relative paths, "/" between folders, sorted by code point. Passed over are names that begin
 with a dot, __pycache__, links to what lies in the same source, and whatever is no regular file. It reads no file.
@@ -7,11 +7,13 @@ with a dot, __pycache__, links to what lies in the same source, and whatever is 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from tasks.errors import SourceError
+from tasks.errors import ParamsError, SourceError
 
 
 def walk(root: Path, named: str) -> Iterator[str]:
@@ -26,6 +28,19 @@ def walk(root: Path, named: str) -> Iterator[str]:
         folders[:] = sorted(name for name in folders if _wanted(here / name, root, named))
         paths += [(here / name).relative_to(root).as_posix() for name in files if _wanted(here / name, root, named)]
     return iter(sorted(paths))
+
+
+def without(paths: Sequence[str], patterns: Any, named: str) -> tuple[list[str], dict[str, int]]:
+    """The paths that no pattern means, and how many each left out; a path counts for the first pattern that means it.
+
+    patterns: as shells have them, on the path in the source, where * crosses folders too; anything that is no list of
+    texts is a ParamsError.
+    """
+    if not isinstance(patterns, list) or not all(isinstance(item, str) for item in patterns):
+        raise ParamsError(f"params.yaml: leave_out of {named} is {patterns!r}", 'give a list, as ["*.tmp", "old/*"]')
+    first = {path: next((one for one in patterns if fnmatchcase(path, one)), None) for path in paths}
+    counts = Counter(pattern for pattern in first.values() if pattern is not None)
+    return [path for path in paths if first[path] is None], {pattern: counts[pattern] for pattern in patterns}
 
 
 def _wanted(path: Path, root: Path, named: str) -> bool:

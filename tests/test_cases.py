@@ -415,6 +415,7 @@ SHAPING = {
     "ingest.sources[0].fields": {"text": "body"},
     "ingest.sources[0].encoding": "latin-1",
     "ingest.sources[0].records": "line",
+    "ingest.sources[0].leave_out": ["00*"],
     "ingest.piece_characters_max": {"book": 40_000},
     "ingest.part_bytes": 8192,
     "ingest.part_bytes_max": 20000,

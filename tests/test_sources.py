@@ -52,6 +52,34 @@ def test_what_is_found(tmp_path):
     assert str(tmp_path).encode() not in canonical(found)
 
 
+@pytest.mark.parametrize("path", ["in", "memory://pile"])
+def test_files_that_a_source_leaves_out_are_counted(tmp_path, memory, path):
+    files = ["a.jsonl", "a.tmp", "old/a.jsonl", "old/b/c.jsonl", "x.jsonl"]
+    for name in files:
+        memory.pipe(f"/pile/{name}", name.encode())
+    source = {"name": "web", "kind": "web", "path": path, "leave_out": ["old/*", "*.tmp", "*.gz", "old/b/*"]}
+    project = lay(tmp_path, {f"in/{name}": name for name in files}, json.dumps([source]))
+    found = scan(project)
+    assert list(found["sources"]["web"]["files"]) == ["a.jsonl", "x.jsonl"]
+    assert found["skipped"] == {"web": {"old/*": 2, "*.tmp": 1, "*.gz": 0, "old/b/*": 0}}
+    assert set(found["sources"]["web"]) == {"kind", "files"}
+
+
+@pytest.mark.parametrize(
+    ("patterns", "words", "error"),
+    [
+        ("*.tmp", r"leave_out of source web is '\*.tmp'", ParamsError),
+        ([7], r"leave_out of source web is \[7\]", ParamsError),
+        (["*"], "no file of a known format among 0 in in, 1 left out", SourceError),
+    ],
+)
+def test_leaving_out_what_is_no_pattern_or_everything(tmp_path, patterns, words, error):
+    source = {"name": "web", "kind": "web", "path": "in", "leave_out": patterns}
+    with pytest.raises(error, match=words) as caught:
+        scan(lay(tmp_path, {"in/a.txt": "a"}, json.dumps([source])))
+    assert caught.value.mend
+
+
 def test_a_tokenizer_that_is_not_there_is_no_error(tmp_path):
     project = lay(tmp_path, {"in/a.txt": "a"}, more="tokenize: {tokenizer: toy}\n")
     assert scan(project)["tokenizers"] == {"toy": {"files": {}}}

@@ -25,8 +25,8 @@ Mapped = Literal["text", "messages", "url", "created", "language"]
 
 class Source(StepParams):
     """A folder of files, or one file. name: letters, digits and _; path: relative to the project, absolute, or a URL,
-    of which storage holds the options (tasks.remote). fields, encoding, records: how its files are read
-    (tasks.ingest.how).
+    of which storage holds the options (tasks.remote). leave_out: patterns of files that are none of it
+    (tasks.walking). fields, encoding, records: how its files are read (tasks.ingest.how).
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]*$")]
@@ -38,6 +38,7 @@ class Source(StepParams):
     encoding: str | None = None
     storage: dict[str, str | int | float | bool | dict[str, str | int | float | bool]] = Field(default_factory=dict)
     records: Literal["file", "line", "paragraph"] = "file"
+    leave_out: tuple[Annotated[str, Field(min_length=1)], ...] = ()
 
     @model_validator(mode="after")
     def _is_known(self) -> Source:

@@ -95,7 +95,7 @@ def file_blocks(path: Path, start: int, stop: int) -> Iterator[bytes]:
 def damaged(named: str, error: Exception) -> SourceError:
     """The error for a file that cannot be read through."""
     reason = str(error).split("\n")[0][:300]
-    return SourceError(f"{named} is damaged: {reason}", "fetch it again, or take it out of its source")
+    return SourceError(f"{named} is damaged: {reason}", "fetch it again, or name it in its source's leave_out")
 
 
 def guarded(stream: Iterator[Item], named: str) -> Iterator[Item]:
