@@ -111,7 +111,8 @@ def _shares(artifact: Artifact, documents: Any, rejects: Any) -> Iterator[str]:
             share = refused[source] / records
             yield (
                 f"source {source}: {refused[source]} of {records} records rejected ({share:.3f}: "
-                f"{_reasons(source, rejects)}), rejects_max_share is {most}; mend the files or raise it. "
+                f"{_reasons(source, rejects)}), rejects_max_share is {most}; mend the files, name the field of the "
+                "text (fields: {text: NAME}), leave files out (leave_out: [PATTERN]) or raise the limit. "
                 f"{_first(artifact, source, rejects)}"
             )
 
