@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from tasks.artifacts.documents import DOCUMENTS, PLACES, REJECTS
@@ -36,19 +37,39 @@ class Limits(NamedTuple):
 
 
 @dataclass
+class Gathered:
+    """Rows of one schema in their order, one by one or as tables. laid: tables before those in `rows`."""
+
+    schema: pa.Schema
+    laid: list[pa.Table] = field(default_factory=list)
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def lay(self, *tables: pa.Table) -> None:
+        """Put tables after what there is; their columns are those of the schema."""
+        if self.rows:
+            columns = zip(*self.rows, strict=True)
+            arrays = [pa.array(column, field.type) for column, field in zip(columns, self.schema, strict=True)]
+            self.laid.append(pa.Table.from_arrays(arrays, schema=self.schema))
+        self.rows = []
+        self.laid += [table.cast(self.schema) for table in tables]
+
+    def table(self) -> pa.Table:
+        """All of them."""
+        self.lay()
+        return pa.concat_tables([*self.laid, self.schema.empty_table()])
+
+
+@dataclass
 class Reading:
-    """The rows of a part, and what was counted. laid: tables of documents before those in `documents`, whose last item
-    is the shape.
-    """
+    """The rows of a part, and what was counted."""
 
     source: str
     kind: str
     how: How
     limits: Limits
-    laid: list[pa.Table] = field(default_factory=list)
-    documents: list[tuple[Any, ...]] = field(default_factory=list)
-    places: list[tuple[Any, ...]] = field(default_factory=list)
-    rejects: list[tuple[Any, ...]] = field(default_factory=list)
+    documents: Gathered = field(default_factory=lambda: Gathered(DOCUMENTS))
+    places: Gathered = field(default_factory=lambda: Gathered(PLACES))
+    rejects: Gathered = field(default_factory=lambda: Gathered(REJECTS))
     counted: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -60,27 +81,27 @@ class Reading:
         """Records that a scan found: what is quickly read is, the others go the long way."""
         quick = not stretch.long and is_quick(it.records, self.kind, self.how)
         code, most, plain = self.kind == "code", self._most, it.form in OFFSETS
-        ids, held, found = stretch.digests.hex(), stretch.held, 0
+        ids, held, found = stretch.digests.hex(), stretch.held, Counter[str]()
         for row, (number, offset, size) in enumerate(zip(stretch.numbers, stretch.offsets, stretch.sizes, strict=True)):
             fields = quick_row(held[offset : offset + size], code) if quick else None
             if fields is None or (most is not None and len(fields[0]) > most):
                 self._look(file, it, stretch.record(row))
             else:
-                self.documents.append((ids[64 * row : 64 * row + 32], self.source, self.kind, *fields))
-                self.places.append((file, number, offset + stretch.begin if plain else WHOLE, size, 0))
-                found += 1
-        self.counted["records_in"] += found
+                self.documents.rows.append((ids[64 * row : 64 * row + 32], self.source, self.kind, *fields[:-1]))
+                self.places.rows.append((file, number, offset + stretch.begin if plain else WHOLE, size, 0))
+                found[fields[-1]] += 1
+        self._count(found)
 
     def add(self, file: str, it: Opened, record: Record) -> None:
         """A record, as a document or its pieces, as a reject, or skipped and counted."""
         if record.raw is not None and is_quick(it.records, self.kind, self.how):
             fields = quick_row(record.raw, self.kind == "code")
             if fields is not None and (self._most is None or len(fields[0]) <= self._most):
-                self.counted["records_in"] += 1
-                self.documents.append((record.id, self.source, self.kind, *fields))
-                self.places.append(
+                self.documents.rows.append((record.id, self.source, self.kind, *fields[:-1]))
+                self.places.rows.append(
                     (file, record.number, record.offset if it.form in OFFSETS else WHOLE, record.size, 0)
                 )
+                self._count({fields[-1]: 1})
                 return
         self._look(file, it, record)
 
@@ -88,34 +109,43 @@ class Reading:
         """Rows of Arrow, the first of which is row `number` of its file; returns their bytes as lines of JSON."""
         rows = None
         if is_quick(it.records, self.kind, self.how):
-            rows = quick_rows(batch, self.source, self.kind == "code", self.limits.record, self._most)
+            rows = quick_rows(batch, self.source, self.kind, self.limits.record, self._most)
         if rows is None:
-            lines = lines_of(batch)
-            for record in records([lines], it.records, self.source, self.limits.record, 1, number):
-                self.add(file, it, record)
-            return len(lines)
-        self._lay(_table_of(rows, self.source, self.kind))
-        self.counted["records_in"] += batch.num_rows
-        self.counted[f"documents|shape={rows.shape}"] += batch.num_rows
-        self.places += [(file, number + row, WHOLE, size, 0) for row, size in enumerate(rows.sizes)]
-        return sum(rows.sizes)
+            return self._add_lines(file, it, batch, number)
+        begin, held = 0, int(rows.sizes.sum())
+        for row in [*np.flatnonzero(~rows.known).tolist(), len(rows.known)]:
+            self._add_known(file, rows, begin, row, number)
+            self._add_lines(file, it, batch.slice(row, 1), number + row) if row < batch.num_rows else None
+            begin = row + 1
+        return held
 
-    def table(self) -> pa.Table:
-        """All documents."""
-        self._lay()
-        return pa.concat_tables(self.laid)
+    def _add_known(self, file: str, rows: Rows, begin: int, end: int, number: int) -> None:
+        """Rows [begin, end) of a batch."""
+        count = end - begin
+        if not count:
+            return
+        self.documents.lay(rows.documents.slice(begin, count))
+        places = {
+            "file": pa.repeat(pa.scalar(file), count),
+            "record": pa.array(np.arange(number + begin, number + end)),
+            "offset": pa.repeat(pa.scalar(WHOLE), count),
+            "bytes": pa.array(rows.sizes[begin:end]),
+            "piece": pa.repeat(pa.scalar(0), count),
+        }
+        self.places.lay(pa.table(places))
+        self._count({rows.shape: count})
 
-    def around(self) -> tuple[pa.Table, pa.Table]:
-        """Places and rejects."""
-        return _table(self.places, PLACES), _table(self.rejects, REJECTS)
+    def _add_lines(self, file: str, it: Opened, batch: pa.RecordBatch, number: int) -> int:
+        """Rows of Arrow by way of JSON; returns the bytes of that."""
+        lines = lines_of(batch)
+        for record in records([lines], it.records, self.source, self.limits.record, 1, number):
+            self.add(file, it, record)
+        return len(lines)
 
-    def _lay(self, *tables: pa.Table) -> None:
-        """Make a table of what was gathered, and put `tables` after it."""
-        self.counted.update(f"documents|shape={row[-1]}" for row in self.documents)
-        if self.documents or not (self.laid or tables):
-            self.laid.append(_table([row[:-1] for row in self.documents], DOCUMENTS))
-        self.documents = []
-        self.laid += tables
+    def _count(self, shapes: Mapping[str, int]) -> None:
+        """Count documents that are a record each, by their shape."""
+        self.counted.update({f"documents|shape={shape}": count for shape, count in shapes.items()})
+        self.counted["records_in"] += sum(shapes.values())
 
     def _look(self, file: str, it: Opened, record: Record) -> None:
         self.counted["records_in"] += 1
@@ -129,39 +159,16 @@ class Reading:
             self.counted[f"skipped|reason={skip.reason}"] += 1
         except Reject as reject:
             head = (record.raw or record.head)[: 4 * SAMPLE].decode("utf-8", "replace")[:SAMPLE]
-            self.rejects.append((*place, reject.reason, reject.detail, head))
+            self.rejects.rows.append((*place, reject.reason, reject.detail, head))
 
     def _add(self, place: tuple[Any, ...], record: Record, fields: Fields) -> None:
-        if self._most is None or fields.messages is not None or len(fields.text) <= self._most:
-            self.documents.append((record.id, self.source, self.kind, *fields))
-            self.places.append((*place, 0))
-            return
-        texts = pieces(fields.text, self._most)
+        whole = self._most is None or fields.messages is not None or len(fields.text) <= self._most
+        texts = [fields.text] if whole else pieces(fields.text, self._most or 0)
         for number, text in enumerate(texts):
-            self.documents.append((record.piece_id(number), self.source, self.kind, text, *fields[1:]))
-            self.places.append((*place, number))
-        self.counted["records_cut"] += 1
-        self.counted["pieces"] += len(texts)
-
-
-def _table(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
-    columns = zip(*rows, strict=True) if rows else ((),) * len(schema)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _table_of(rows: Rows, source: str, kind: str) -> pa.Table:
-    """Documents of rows of Arrow."""
-    count = len(rows.digests)
-    columns = {
-        "id": [digest.hex()[:32] for digest in rows.digests],
-        "source": [source] * count,
-        "kind": [kind] * count,
-        "text": rows.text,
-        "messages": [None] * count,
-        "offsets": [None] * count,
-        "url": rows.urls,
-        "created": rows.created,
-        "metadata": rows.metadata,
-    }
-    return pa.table(columns, schema=DOCUMENTS)
+            name = record.id if whole else record.piece_id(number)
+            self.documents.rows.append((name, self.source, self.kind, text, *fields[1:-1]))
+            self.places.rows.append((*place, number))
+        self.counted[f"documents|shape={fields.shape}"] += len(texts)
+        if not whole:
+            self.counted["records_cut"] += 1
+            self.counted["pieces"] += len(texts)
