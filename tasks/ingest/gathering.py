@@ -1,13 +1,14 @@
 """Records and rows of a part, gathered as rows of documents, places and rejects.
 
 In: records, one by one, in stretches as a scan found them, or as batches of Arrow. Out: tables. It opens no file. What
-is quickly read (tasks.ingest.quick, tasks.ingest.rows) is, everything else goes the long way (tasks.ingest.fields).
+is quickly read (tasks.ingest.lines, tasks.ingest.rows, tasks.ingest.quick) is, everything else goes the long way
+(tasks.ingest.fields).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -19,14 +20,18 @@ from tasks.ingest.columns import lines_of
 from tasks.ingest.containers import OFFSETS, Opened
 from tasks.ingest.fields import Fields, Reject, Skip, read_fields
 from tasks.ingest.how import How
+from tasks.ingest.known import Known
+from tasks.ingest.lines import quick_lines
 from tasks.ingest.quick import is_quick, quick_row
 from tasks.ingest.records import Record, records
-from tasks.ingest.rows import Rows, quick_rows
+from tasks.ingest.rows import quick_rows
 from tasks.ingest.scans import Stretch
 from tasks.text.pieces import pieces
 
 SAMPLE = 200
 WHOLE = -1
+
+Array = np.ndarray[Any, Any]
 
 
 class Limits(NamedTuple):
@@ -79,18 +84,18 @@ class Reading:
 
     def add_rows(self, file: str, it: Opened, stretch: Stretch) -> None:
         """Records that a scan found: what is quickly read is, the others go the long way."""
-        quick = not stretch.long and is_quick(it.records, self.kind, self.how)
-        code, most, plain = self.kind == "code", self._most, it.form in OFFSETS
-        ids, held, found = stretch.digests.hex(), stretch.held, Counter[str]()
-        for row, (number, offset, size) in enumerate(zip(stretch.numbers, stretch.offsets, stretch.sizes, strict=True)):
-            fields = quick_row(held[offset : offset + size], code) if quick else None
-            if fields is None or (most is not None and len(fields[0]) > most):
-                self._look(file, it, stretch.record(row))
-            else:
-                self.documents.rows.append((ids[64 * row : 64 * row + 32], self.source, self.kind, *fields[:-1]))
-                self.places.rows.append((file, number, offset + stretch.begin if plain else WHOLE, size, 0))
-                found[fields[-1]] += 1
-        self._count(found)
+
+        def look(row: int) -> None:
+            self._look(file, it, stretch.record(row))
+
+        if stretch.long or not is_quick(it.records, self.kind, self.how):
+            for row in range(len(stretch.sizes)):
+                look(row)
+            return
+        plain = it.form in OFFSETS
+        offsets = stretch.offsets + stretch.begin if plain else np.full(len(stretch.sizes), WHOLE, np.int64)
+        known = quick_lines(stretch, self.source, self.kind, self._most)
+        self._add_known(file, known, stretch.numbers, offsets, look)
 
     def add(self, file: str, it: Opened, record: Record) -> None:
         """A record, as a document or its pieces, as a reject, or skipped and counted."""
@@ -107,33 +112,33 @@ class Reading:
 
     def add_batch(self, file: str, it: Opened, batch: pa.RecordBatch, number: int) -> int:
         """Rows of Arrow, the first of which is row `number` of its file; returns their bytes as lines of JSON."""
-        rows = None
+        known, count = None, batch.num_rows
         if is_quick(it.records, self.kind, self.how):
-            rows = quick_rows(batch, self.source, self.kind, self.limits.record, self._most)
-        if rows is None:
+            known = quick_rows(batch, self.source, self.kind, self.limits.record, self._most)
+        if known is None:
             return self._add_lines(file, it, batch, number)
-        begin, held = 0, int(rows.sizes.sum())
-        for row in [*np.flatnonzero(~rows.known).tolist(), len(rows.known)]:
-            self._add_known(file, rows, begin, row, number)
-            self._add_lines(file, it, batch.slice(row, 1), number + row) if row < batch.num_rows else None
-            begin = row + 1
-        return held
+        offsets, numbers = np.full(count, WHOLE, np.int64), np.arange(number, number + count)
+        self._add_known(
+            file, known, numbers, offsets, lambda row: self._add_lines(file, it, batch.slice(row, 1), number + row)
+        )
+        return int(known.sizes.sum())
 
-    def _add_known(self, file: str, rows: Rows, begin: int, end: int, number: int) -> None:
-        """Rows [begin, end) of a batch."""
-        count = end - begin
-        if not count:
-            return
-        self.documents.lay(rows.documents.slice(begin, count))
-        places = {
-            "file": pa.repeat(pa.scalar(file), count),
-            "record": pa.array(np.arange(number + begin, number + end)),
-            "offset": pa.repeat(pa.scalar(WHOLE), count),
-            "bytes": pa.array(rows.sizes[begin:end]),
-            "piece": pa.repeat(pa.scalar(0), count),
-        }
-        self.places.lay(pa.table(places))
-        self._count({rows.shape: count})
+    def _add_known(
+        self, file: str, known: Known, numbers: Array, offsets: Array, look: Callable[[int], object]
+    ) -> None:
+        """Records as they stand, but those that are not known: `look` adds them, by their row."""
+        rows, begin = len(known.known), 0
+        pieces, files = pa.repeat(pa.scalar(0), rows), pa.repeat(pa.scalar(file), rows)
+        columns = [files, pa.array(numbers), pa.array(offsets), pa.array(known.sizes), pieces]
+        places = pa.table(columns, names=PLACES.names)
+        for row in [*np.flatnonzero(~known.known).tolist(), rows]:
+            if row > begin:
+                self.documents.lay(known.documents.slice(begin, row - begin))
+                self.places.lay(places.slice(begin, row - begin))
+                self._count(known.counts(begin, row))
+            if row < rows:
+                look(row)
+            begin = row + 1
 
     def _add_lines(self, file: str, it: Opened, batch: pa.RecordBatch, number: int) -> int:
         """Rows of Arrow by way of JSON; returns the bytes of that."""

@@ -16,30 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tasks.artifacts.documents import DOCUMENTS, MESSAGES
 from tasks.ingest.columns import is_text
+from tasks.ingest.known import Known, documents_of, ids_of, whole_texts
 from tasks.text.columns import text_buffers
-from tasks.text.encodings import mended
-from tasks.text.mojibake import may_be_mended
+from tasks.text.json_texts import CONTENT, TEXT
 from tasks.text.objects import ABSENT, NULL, THERE, Column, objects
 
-ID_BYTES, ID_LETTERS = 32, 32
-"""Of a digest, and of what stands of it, in hexadecimal digits, in an id."""
-
 Array = np.ndarray[Any, Any]
-
-
-class Rows(NamedTuple):
-    """documents: DOCUMENTS [R]. sizes: bytes of each row's line, int64 [R]. known: whether the row is what stands
-    here, bool [R]; the long way must look at the others. shape: how their text was found.
-    """
-
-    documents: pa.Table
-    sizes: Array
-    known: Array
-    shape: str
 
 
 class Cells(NamedTuple):
@@ -57,8 +41,8 @@ class Cells(NamedTuple):
         return np.where(self.values.is_null(), NULL, THERE).astype(np.uint8)
 
 
-def quick_rows(batch: pa.RecordBatch, source: str, kind: str, limit: int, most: int | None) -> Rows | None:
-    """The rows of a batch, each a document of one row where it is known; None where that is not sure of any.
+def quick_rows(batch: pa.RecordBatch, source: str, kind: str, limit: int, most: int | None) -> Known | None:
+    """The rows of a batch; None where the long way must look at all of them.
 
     limit: bytes of a record; most: characters of a text that is not cut.
     """
@@ -75,47 +59,31 @@ def quick_rows(batch: pa.RecordBatch, source: str, kind: str, limit: int, most: 
     states = {name: column.states for name, column in cells.items()}
     lines, places = _lines(cells, states, batch.num_rows, source.encode() + b"\0")
     sizes = np.diff(places) - len(source.encode()) - 1
-    texts = cells[shape].values
-    known = (states[shape] == THERE) & (sizes <= limit) & _whole(texts, kind == "code", most)
-    table = _table(cells, states, shape, _ids(lines, places), (source, kind))
-    return Rows(table, sizes, known, shape)
+    texts, there = cells.pop(shape).values, states.pop(shape) == THERE
+    known = there & (sizes <= limit) & whole_texts(texts, kind == "code", most)
+    columns = {"text": texts} | _facts(cells, states, batch.num_rows)
+    table = documents_of(source, kind, ids_of(_digests(lines, places)), columns)
+    return Known(table, sizes, known, np.full(batch.num_rows, TEXT if shape == "text" else CONTENT, np.uint8))
 
 
 def _lines(cells: dict[str, Cells], states: dict[str, Array], rows: int, ahead: bytes = b"") -> tuple[Array, Array]:
     return objects([column.column(name, states[name]) for name, column in cells.items()], rows, ahead)
 
 
-def _ids(lines: Array, places: Array) -> pa.StringArray:
-    """32 hex of the SHA-256 of each line."""
-    view, sha256, rows = memoryview(lines.data), hashlib.sha256, len(places) - 1
-    raw = b"".join([sha256(view[begin:end]).digest() for begin, end in pairwise(places.tolist())])
-    letters = np.frombuffer(raw.hex().encode(), np.uint8).reshape(rows, 2 * ID_BYTES)[:, :ID_LETTERS]
-    offsets = np.arange(rows + 1, dtype=np.int32) * ID_LETTERS
-    return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(letters.tobytes()))
+def _digests(lines: Array, places: Array) -> bytes:
+    """The SHA-256 of each line, one after another."""
+    view, sha256 = memoryview(lines.data), hashlib.sha256
+    return b"".join([sha256(view[begin:end]).digest() for begin, end in pairwise(places.tolist())])
 
 
-def _table(
-    cells: dict[str, Cells], states: dict[str, Array], shape: str, ids: pa.StringArray, named: tuple[str, str]
-) -> pa.Table:
-    """The documents: url and created where they are text, all else but the text in the metadata."""
-    others = {name: state for name, state in states.items() if name != shape}
-    rows, known = len(ids), {}
+def _facts(cells: dict[str, Cells], states: dict[str, Array], rows: int) -> dict[str, pa.Array]:
+    """url and created where they are text, all else in the metadata."""
+    left, facts = dict(states), {}
     for name in ("url", "created"):
-        if name in others and cells[name].quoted:
-            known[name] = cells[name].values.cast(pa.string())
-            others[name] = np.where(others[name] == NULL, NULL, ABSENT).astype(np.uint8)
-    columns = {
-        "id": ids,
-        "source": pa.repeat(pa.scalar(named[0]), rows),
-        "kind": pa.repeat(pa.scalar(named[1]), rows),
-        "text": cells[shape].values,
-        "messages": pa.nulls(rows, MESSAGES),
-        "offsets": pa.nulls(rows, DOCUMENTS.field("offsets").type),
-        "url": known.get("url", pa.nulls(rows, pa.string())),
-        "created": known.get("created", pa.nulls(rows, pa.string())),
-        "metadata": _metadata({name: cells[name] for name in others}, others, rows),
-    }
-    return pa.table(columns)
+        if name in left and cells[name].quoted:
+            facts[name] = cells[name].values.cast(pa.string())
+            left[name] = np.where(left[name] == NULL, NULL, ABSENT).astype(np.uint8)
+    return facts | {"metadata": _metadata({name: cells[name] for name in left}, left, rows)}
 
 
 def _metadata(cells: dict[str, Cells], states: dict[str, Array], rows: int) -> pa.Array:
@@ -129,18 +97,6 @@ def _metadata(cells: dict[str, Cells], states: dict[str, Array], rows: int) -> p
     validity = pa.py_buffer(np.packbits(said, bitorder="little"))
     buffers = [validity, pa.py_buffer(places), pa.py_buffer(data)]
     return pa.LargeStringArray.from_buffers(rows, *buffers[1:], buffers[0]).cast(pa.string())
-
-
-def _whole(texts: pa.LargeStringArray, code: bool, most: int | None) -> Array:
-    """Which texts are neither empty nor to be cut or mended, bool [R]."""
-    offsets, data = text_buffers(texts)
-    whole: Array = np.diff(offsets) > 0
-    if most is not None:
-        long = pc.greater(pc.utf8_length(texts), most)
-        whole &= ~pc.fill_null(long, False).to_numpy(zero_copy_only=False)
-    for row in [] if code else np.flatnonzero(may_be_mended(data, offsets)).tolist():
-        whole[row] &= mended(texts[row].as_py()) is None
-    return whole
 
 
 def _is_plain(kind: pa.DataType) -> bool:
