@@ -8,9 +8,7 @@ one by one are named. A test holds both ways against each other.
 
 from __future__ import annotations
 
-import hashlib
 import math
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +17,7 @@ import pyarrow as pa
 
 from tasks.ingest.columns import is_text
 from tasks.ingest.known import Known, documents_of, ids_of, whole_texts
+from tasks.ingest.records import named
 from tasks.text.columns import text_buffers
 from tasks.text.json_texts import CONTENT, TEXT
 from tasks.text.objects import ABSENT, NULL, THERE, Column, objects
@@ -57,23 +56,17 @@ def quick_rows(batch: pa.RecordBatch, source: str, kind: str, limit: int, most: 
     except (UnicodeDecodeError, OverflowError, KeyError, pa.ArrowException):
         return None
     states = {name: column.states for name, column in cells.items()}
-    lines, places = _lines(cells, states, batch.num_rows, source.encode() + b"\0")
-    sizes = np.diff(places) - len(source.encode()) - 1
+    lines, places = _lines(cells, states, batch.num_rows)
+    sizes = np.diff(places)
     texts, there = cells.pop(shape).values, states.pop(shape) == THERE
     known = there & (sizes <= limit) & whole_texts(texts, kind == "code", most)
     columns = {"text": texts} | _facts(cells, states, batch.num_rows)
-    table = documents_of(source, kind, ids_of(_digests(lines, places)), columns)
+    table = documents_of(source, kind, ids_of(named(source, lines, places[:-1], places[1:])), columns)
     return Known(table, sizes, known, np.full(batch.num_rows, TEXT if shape == "text" else CONTENT, np.uint8))
 
 
-def _lines(cells: dict[str, Cells], states: dict[str, Array], rows: int, ahead: bytes = b"") -> tuple[Array, Array]:
-    return objects([column.column(name, states[name]) for name, column in cells.items()], rows, ahead)
-
-
-def _digests(lines: Array, places: Array) -> bytes:
-    """The SHA-256 of each line, one after another."""
-    view, sha256 = memoryview(lines.data), hashlib.sha256
-    return b"".join([sha256(view[begin:end]).digest() for begin, end in pairwise(places.tolist())])
+def _lines(cells: dict[str, Cells], states: dict[str, Array], rows: int) -> tuple[Array, Array]:
+    return objects([column.column(name, states[name]) for name, column in cells.items()], rows)
 
 
 def _facts(cells: dict[str, Cells], states: dict[str, Array], rows: int) -> dict[str, pa.Array]:

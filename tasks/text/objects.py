@@ -42,9 +42,9 @@ class Column(NamedTuple):
     states_R: Array
 
 
-def objects(columns: Sequence[Column], rows: int, ahead: bytes = b"") -> tuple[Array, Array]:
-    """(bytes, offsets int64 [rows + 1]) of an object a row, each behind `ahead`."""
-    sizes_R = np.full(rows, len(ahead) + 2, np.int64)
+def objects(columns: Sequence[Column], rows: int) -> tuple[Array, Array]:
+    """(bytes, offsets int64 [rows + 1]) of an object a row."""
+    sizes_R = np.full(rows, 2, np.int64)
     begun_R = np.zeros(rows, np.uint8)
     for column in columns:
         there_R = column.states_R != ABSENT
@@ -52,8 +52,8 @@ def objects(columns: Sequence[Column], rows: int, ahead: bytes = b"") -> tuple[A
         sizes_R += np.where(there_R, own_R + len(column.name) + 1 + begun_R, 0)
         begun_R |= there_R
     offsets_R1 = np.concatenate(([0], np.cumsum(sizes_R)))
-    out, at_R = np.empty(int(offsets_R1[-1]), np.uint8), offsets_R1[:-1].copy()
-    _put_all(out, at_R, np.frombuffer(ahead + b"{", np.uint8))
+    out, at_R = np.empty(int(offsets_R1[-1]), np.uint8), offsets_R1[:-1] + 1
+    out[offsets_R1[:-1]] = _BRACE
     begun_R[:] = 0
     for column in columns:
         label = np.frombuffer(b"," + column.name + b":", np.uint8)
@@ -93,15 +93,6 @@ def _count(data: Array, offsets_R1: Array, sizes_R: Array, ways: Array) -> None:
                 more += 5 if ways[code] == _UNICODE else 1
             at += _ONE
         sizes_R[row] = offsets_R1[row + 1] - offsets_R1[row] + more
-
-
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _put_all(out: Array, at_R: Array, word: Array) -> None:
-    """Write the same bytes in each row, and go on behind them."""
-    for row in range(len(at_R)):
-        for place in range(len(word)):
-            out[at_R[row] + place] = word[place]
-        at_R[row] += len(word)
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
