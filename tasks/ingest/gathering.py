@@ -128,7 +128,7 @@ class Reading:
     ) -> None:
         """Records as they stand, but those that are not known: `look` adds them, by their row."""
         rows, begin = len(known.known), 0
-        pieces, files = pa.repeat(pa.scalar(0), rows), pa.repeat(pa.scalar(file), rows)
+        pieces, files = pa.repeat(pa.scalar(0, pa.int64()), rows), pa.repeat(pa.scalar(file, pa.string()), rows)
         columns = [files, pa.array(numbers), pa.array(offsets), pa.array(known.sizes), pieces]
         places = pa.table(columns, names=PLACES.names)
         for row in [*np.flatnonzero(~known.known).tolist(), rows]:

@@ -53,8 +53,8 @@ def documents_of(source: str, kind: str, ids: pa.StringArray, columns: dict[str,
     rows = len(ids)
     whole = {
         "id": ids,
-        "source": pa.repeat(pa.scalar(source), rows),
-        "kind": pa.repeat(pa.scalar(kind), rows),
+        "source": pa.repeat(pa.scalar(source, pa.string()), rows),
+        "kind": pa.repeat(pa.scalar(kind, pa.string()), rows),
         "messages": pa.nulls(rows, MESSAGES),
         **columns,
     }
@@ -70,8 +70,12 @@ def whole_texts(texts: pa.LargeStringArray, code: bool, most: int | None) -> Arr
     offsets, data = text_buffers(texts)
     whole: Array = np.diff(offsets) > 0
     if most is not None:
-        long = pc.greater(pc.utf8_length(texts), most)
-        whole &= ~pc.fill_null(long, False).to_numpy(zero_copy_only=False)
+        whole &= ~truths(pc.fill_null(pc.greater(pc.utf8_length(texts), most), False))
     for row in [] if code else np.flatnonzero(may_be_mended(data, offsets)).tolist():
         whole[row] &= mended(texts[row].as_py()) is None
     return whole
+
+
+def truths(column: pa.BooleanArray) -> Array:
+    """A column without nulls as bool [R]."""
+    return np.frombuffer(column.cast(pa.uint8()).buffers()[1], np.bool_, len(column))

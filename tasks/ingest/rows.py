@@ -16,7 +16,7 @@ import orjson
 import pyarrow as pa
 
 from tasks.ingest.columns import is_text
-from tasks.ingest.known import Known, documents_of, ids_of, whole_texts
+from tasks.ingest.known import Known, documents_of, ids_of, truths, whole_texts
 from tasks.ingest.records import named
 from tasks.text.columns import text_buffers
 from tasks.text.json_texts import CONTENT, TEXT
@@ -37,7 +37,9 @@ class Cells(NamedTuple):
 
     @property
     def states(self) -> Array:
-        return np.where(self.values.is_null(), NULL, THERE).astype(np.uint8)
+        if not self.values.null_count:
+            return np.full(len(self.values), THERE, np.uint8)
+        return np.where(truths(self.values.is_null()), NULL, THERE).astype(np.uint8)
 
 
 def quick_rows(batch: pa.RecordBatch, source: str, kind: str, limit: int, most: int | None) -> Known | None:
