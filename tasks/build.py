@@ -181,6 +181,7 @@ class Build:
         todo: list[Job],
         progress: Progress | None,
     ) -> None:
+        """The largest first, so that no worker is left alone with it at the end."""
         ended = 0
 
         def done(job: Job) -> None:
@@ -190,7 +191,10 @@ class Build:
             if progress:
                 progress(ended, len(todo), folder.name)
 
-        make_all(todo, self.executor(), done)
+        def size(job: Job) -> int:
+            return sum(self.entries(read)[name].bytes for read, name in units[job.unit].reads)
+
+        make_all(sorted(todo, key=size, reverse=True), self.executor(), done)
 
     def _lay(self, folder: Folder, unit: Unit, items: Items, home: Path) -> None:
         """Link a unit's files from `home` to their places in the tree and note its entries."""

@@ -62,9 +62,14 @@ def blanked(source: str) -> str:
 
 
 def _source_digest(module: str) -> str:
-    source, names = _blanked_of(module, _stamp(module))
-    data = [(_path(module).parent / name).read_bytes() for name in names]
-    return digest([source, [hashlib.sha256(item).hexdigest() for item in data]])
+    stamp = _stamp(module)
+    data = [(_path(module).parent / name).read_bytes() for name in _blanked_of(module, stamp)[1]]
+    return _digest_of(module, stamp, tuple(hashlib.sha256(item).hexdigest() for item in data))
+
+
+@lru_cache(maxsize=1024)
+def _digest_of(module: str, stamp: tuple[int, int], data: tuple[str, ...]) -> str:
+    return digest([_blanked_of(module, stamp)[0], list(data)])
 
 
 @lru_cache(maxsize=1024)

@@ -7,13 +7,15 @@ its death, kill -9 included.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.context import SpawnContext, SpawnProcess
+from types import ModuleType
 from typing import Any
 
 from tasks.errors import GristmillError
@@ -54,8 +56,27 @@ def _open(count: int, cluster: str | None) -> Executor:
         return _on_cluster(cluster)
     if count <= 1:
         return Inline()
-    spawn = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(count, mp_context=spawn, initializer=_watch, initargs=(os.getpid(),))
+    return ProcessPoolExecutor(count, mp_context=Bare(), initializer=_watch, initargs=(os.getpid(),))
+
+
+class BareProcess(SpawnProcess):
+    """A spawned process that does not run the main module again, as multiprocessing has it: it would import what the
+    command line, a flow or another caller's script imports, half a CPU second to two, and needs none of it."""
+
+    @staticmethod
+    def _Popen(process: Any) -> Any:
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            return SpawnProcess._Popen(process)
+        finally:
+            sys.modules["__main__"] = main
+
+
+class Bare(SpawnContext):
+    """Spawned processes that import only what their work names."""
+
+    Process = BareProcess
 
 
 def _on_cluster(address: str) -> Executor:

@@ -27,8 +27,8 @@ ROWS = Opened("parquet", False, iter(()))
 
 
 def rows(reading):
-    places, rejects = reading.around()
-    return reading.table().to_pylist(), places.to_pylist(), rejects.to_pylist(), dict(reading.counted)
+    tables = (reading.documents.table(), reading.places.table(), reading.rejects.table())
+    return *(table.to_pylist() for table in tables), dict(reading.counted)
 
 
 def the_long_way(data, kind="web", it=LINES):
@@ -185,7 +185,7 @@ def both_ways(table, kind="web"):
         for record in records([lines_of(batch)], "jsonl", "s", LIMITS.record, 1, number):
             long._look("f", ROWS, record)
         number += batch.num_rows
-    assert quick.table().schema == long.table().schema
+    assert quick.documents.table().schema == long.documents.table().schema
     assert rows(quick) == rows(long)
     return rows(quick)
 
@@ -252,6 +252,35 @@ def test_any_rows(values):
     both_ways(pa.table(columns))
 
 
+MENDED = "Ã©Ã©Ã©Ã©Ã©Ã©Ã©Ã©Ã©"
+
+
+@pytest.mark.parametrize("kind", ["web", "code", "book"])
+def test_rows_that_want_care_leave_the_others_alone(kind):
+    """Nulls, empty, spoilt and long texts by turns, at the ends too; numbers, nulls and names in the way of sorting."""
+    texts = [None, "a", "", "b “q”\n", MENDED, "c", "long " * 400, "long\n\n" * 300, "y" * (LIMITS.record - 9), None]
+    many = pa.table(
+        {
+            "é": pa.array([None, *range(9)] * 3),
+            "text": pa.array(texts * 3),
+            "url": pa.array([None, "u\t", "", *"abcdefg"] * 3, pa.large_string()),
+            "created": pa.array(["2020"] * 30).dictionary_encode(),
+            'a"': pa.array([True, None] * 15),
+        }
+    )
+    documents, places, rejects, counted = both_ways(many, kind)
+    assert len({place["record"] for place in places}) + len(rejects) == counted["records_in"] == 30
+    assert {reject["reason"] for reject in rejects} == {"no_text", "empty", "too_large"}
+    assert [row["text"] for row in documents if row["text"] in ("a", "c")] == ["a", "c"] * 3
+
+
+def test_times_beyond_the_calendar_are_read_as_numbers():
+    """Arrow holds years that Python's calendar does not."""
+    late = pa.array([2**62, 0], pa.timestamp("s"))
+    documents, _, _, _ = both_ways(pa.table({"text": ["a", "b"], "late": late}))
+    assert [json.loads(row["metadata"])["late"] for row in documents] == [2**62, 0]
+
+
 def test_real_columns():
     files = [
         *(SHARED / "corpora/derived-containers").glob("*.parquet"),
@@ -275,9 +304,10 @@ def test_texts_of_a_batch_stay_in_their_buffers():
     texts = pa.array(["a", "b"], pa.large_string())
     reading = Reading("s", "web", How(), LIMITS)
     reading.add_batch("f", ROWS, pa.RecordBatch.from_arrays([texts], ["text"]), 0)
-    kept = reading.table()["text"].chunk(0)
+    kept = reading.documents.table()["text"].chunk(0)
     assert [buffer.address for buffer in kept.buffers()[1:]] == [buffer.address for buffer in texts.buffers()[1:]]
-    assert gathering.quick_rows(pa.RecordBatch.from_arrays([texts], ["text"]), "s", False, 9, None) is None
+    rows = gathering.quick_rows(pa.RecordBatch.from_arrays([texts], ["text"]), "s", "web", 9, None)
+    assert rows is not None and not rows.known.any()
 
 
 def test_a_packed_group_file_keeps_its_own_words():

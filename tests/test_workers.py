@@ -1,5 +1,9 @@
 """Executors: inline, processes and a real Dask cluster give the same bytes; a dead scheduler is an error for people."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from tasks import workers
@@ -8,6 +12,7 @@ from tests import test_perform
 from tests.toy import TOY
 
 project = test_perform.project
+ROOT = Path(__file__).parent.parent
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -34,3 +39,14 @@ def test_a_killed_worker_is_an_error_for_people(project, monkeypatch):
         test_perform.perform(TOY, project, workers=2)
     monkeypatch.delenv("TOY")
     assert test_perform.perform(TOY, project, workers=2).outcome == "built"
+
+
+def test_a_worker_does_not_run_the_main_module(tmp_path):
+    """A script without a guard is no endless chain of workers, and what it imports is not imported again by each."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os\nfrom tasks.workers import pool\n"
+        "print('main', len({pool(2).submit(os.getpid).result(), os.getpid()}))\n"
+    )
+    done = subprocess.run([sys.executable, script], env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == ("main 2\n", 0), done.stderr

@@ -40,10 +40,11 @@ def write_payload(path: Path, payload: pa.Table | np.ndarray[Any, Any] | bytes, 
 
 def write_table(path: Path, table: pa.Table, schema: pa.Schema) -> None:
     """Write `table` as Parquet with exactly `schema`; raises ArrowInvalid where a column does not fit it."""
-    table = table.select(schema.names).cast(schema).combine_chunks()
+    table = table.select(schema.names).cast(schema)
     with pq.ParquetWriter(path, schema, compression=CODEC, store_schema=True) as writer:
         for start, stop in _row_groups(table):
-            writer.write_table(table.slice(start, stop - start), row_group_size=max(1, stop - start))
+            group = table.slice(start, stop - start).combine_chunks()
+            writer.write_table(group, row_group_size=max(1, stop - start))
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:

@@ -1,16 +1,18 @@
 """Records and rows of a part, gathered as rows of documents, places and rejects.
 
 In: records, one by one, in stretches as a scan found them, or as batches of Arrow. Out: tables. It opens no file. What
-is quickly read (tasks.ingest.quick, tasks.ingest.rows) is, everything else goes the long way (tasks.ingest.fields).
+is quickly read (tasks.ingest.lines, tasks.ingest.rows, tasks.ingest.quick) is, everything else goes the long way
+(tasks.ingest.fields).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from tasks.artifacts.documents import DOCUMENTS, PLACES, REJECTS
@@ -18,14 +20,18 @@ from tasks.ingest.columns import lines_of
 from tasks.ingest.containers import OFFSETS, Opened
 from tasks.ingest.fields import Fields, Reject, Skip, read_fields
 from tasks.ingest.how import How
+from tasks.ingest.known import Known
+from tasks.ingest.lines import quick_lines
 from tasks.ingest.quick import is_quick, quick_row
 from tasks.ingest.records import Record, records
-from tasks.ingest.rows import Rows, quick_rows
+from tasks.ingest.rows import quick_rows
 from tasks.ingest.scans import Stretch
 from tasks.text.pieces import pieces
 
 SAMPLE = 200
 WHOLE = -1
+
+Array = np.ndarray[Any, Any]
 
 
 class Limits(NamedTuple):
@@ -36,19 +42,39 @@ class Limits(NamedTuple):
 
 
 @dataclass
+class Gathered:
+    """Rows of one schema in their order, one by one or as tables. laid: tables before those in `rows`."""
+
+    schema: pa.Schema
+    laid: list[pa.Table] = field(default_factory=list)
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def lay(self, *tables: pa.Table) -> None:
+        """Put tables after what there is; their columns are those of the schema."""
+        if self.rows:
+            columns = zip(*self.rows, strict=True)
+            arrays = [pa.array(column, field.type) for column, field in zip(columns, self.schema, strict=True)]
+            self.laid.append(pa.Table.from_arrays(arrays, schema=self.schema))
+        self.rows = []
+        self.laid += [table.cast(self.schema) for table in tables]
+
+    def table(self) -> pa.Table:
+        """All of them."""
+        self.lay()
+        return pa.concat_tables([*self.laid, self.schema.empty_table()])
+
+
+@dataclass
 class Reading:
-    """The rows of a part, and what was counted. laid: tables of documents before those in `documents`, whose last item
-    is the shape.
-    """
+    """The rows of a part, and what was counted."""
 
     source: str
     kind: str
     how: How
     limits: Limits
-    laid: list[pa.Table] = field(default_factory=list)
-    documents: list[tuple[Any, ...]] = field(default_factory=list)
-    places: list[tuple[Any, ...]] = field(default_factory=list)
-    rejects: list[tuple[Any, ...]] = field(default_factory=list)
+    documents: Gathered = field(default_factory=lambda: Gathered(DOCUMENTS))
+    places: Gathered = field(default_factory=lambda: Gathered(PLACES))
+    rejects: Gathered = field(default_factory=lambda: Gathered(REJECTS))
     counted: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -58,64 +84,73 @@ class Reading:
 
     def add_rows(self, file: str, it: Opened, stretch: Stretch) -> None:
         """Records that a scan found: what is quickly read is, the others go the long way."""
-        quick = not stretch.long and is_quick(it.records, self.kind, self.how)
-        code, most, plain = self.kind == "code", self._most, it.form in OFFSETS
-        ids, held, found = stretch.digests.hex(), stretch.held, 0
-        for row, (number, offset, size) in enumerate(zip(stretch.numbers, stretch.offsets, stretch.sizes, strict=True)):
-            fields = quick_row(held[offset : offset + size], code) if quick else None
-            if fields is None or (most is not None and len(fields[0]) > most):
-                self._look(file, it, stretch.record(row))
-            else:
-                self.documents.append((ids[64 * row : 64 * row + 32], self.source, self.kind, *fields))
-                self.places.append((file, number, offset + stretch.begin if plain else WHOLE, size, 0))
-                found += 1
-        self.counted["records_in"] += found
+
+        def look(row: int) -> None:
+            self._look(file, it, stretch.record(row))
+
+        if stretch.long or not is_quick(it.records, self.kind, self.how):
+            for row in range(len(stretch.sizes)):
+                look(row)
+            return
+        plain = it.form in OFFSETS
+        offsets = stretch.offsets + stretch.begin if plain else np.full(len(stretch.sizes), WHOLE, np.int64)
+        known = quick_lines(stretch, self.source, self.kind, self._most)
+        self._add_known(file, known, stretch.numbers, offsets, look)
 
     def add(self, file: str, it: Opened, record: Record) -> None:
         """A record, as a document or its pieces, as a reject, or skipped and counted."""
         if record.raw is not None and is_quick(it.records, self.kind, self.how):
             fields = quick_row(record.raw, self.kind == "code")
             if fields is not None and (self._most is None or len(fields[0]) <= self._most):
-                self.counted["records_in"] += 1
-                self.documents.append((record.id, self.source, self.kind, *fields))
-                self.places.append(
+                self.documents.rows.append((record.id, self.source, self.kind, *fields[:-1]))
+                self.places.rows.append(
                     (file, record.number, record.offset if it.form in OFFSETS else WHOLE, record.size, 0)
                 )
+                self._count({fields[-1]: 1})
                 return
         self._look(file, it, record)
 
     def add_batch(self, file: str, it: Opened, batch: pa.RecordBatch, number: int) -> int:
         """Rows of Arrow, the first of which is row `number` of its file; returns their bytes as lines of JSON."""
-        rows = None
+        known, count = None, batch.num_rows
         if is_quick(it.records, self.kind, self.how):
-            rows = quick_rows(batch, self.source, self.kind == "code", self.limits.record, self._most)
-        if rows is None:
-            lines = lines_of(batch)
-            for record in records([lines], it.records, self.source, self.limits.record, 1, number):
-                self.add(file, it, record)
-            return len(lines)
-        self._lay(_table_of(rows, self.source, self.kind))
-        self.counted["records_in"] += batch.num_rows
-        self.counted[f"documents|shape={rows.shape}"] += batch.num_rows
-        self.places += [(file, number + row, WHOLE, size, 0) for row, size in enumerate(rows.sizes)]
-        return sum(rows.sizes)
+            known = quick_rows(batch, self.source, self.kind, self.limits.record, self._most)
+        if known is None:
+            return self._add_lines(file, it, batch, number)
+        offsets, numbers = np.full(count, WHOLE, np.int64), np.arange(number, number + count)
+        self._add_known(
+            file, known, numbers, offsets, lambda row: self._add_lines(file, it, batch.slice(row, 1), number + row)
+        )
+        return int(known.sizes.sum())
 
-    def table(self) -> pa.Table:
-        """All documents."""
-        self._lay()
-        return pa.concat_tables(self.laid)
+    def _add_known(
+        self, file: str, known: Known, numbers: Array, offsets: Array, look: Callable[[int], object]
+    ) -> None:
+        """Records as they stand, but those that are not known: `look` adds them, by their row."""
+        rows, begin = len(known.known), 0
+        pieces, files = pa.repeat(pa.scalar(0, pa.int64()), rows), pa.repeat(pa.scalar(file, pa.string()), rows)
+        columns = [files, pa.array(numbers), pa.array(offsets), pa.array(known.sizes), pieces]
+        places = pa.table(columns, names=PLACES.names)
+        for row in [*np.flatnonzero(~known.known).tolist(), rows]:
+            if row > begin:
+                self.documents.lay(known.documents.slice(begin, row - begin))
+                self.places.lay(places.slice(begin, row - begin))
+                self._count(known.counts(begin, row))
+            if row < rows:
+                look(row)
+            begin = row + 1
 
-    def around(self) -> tuple[pa.Table, pa.Table]:
-        """Places and rejects."""
-        return _table(self.places, PLACES), _table(self.rejects, REJECTS)
+    def _add_lines(self, file: str, it: Opened, batch: pa.RecordBatch, number: int) -> int:
+        """Rows of Arrow by way of JSON; returns the bytes of that."""
+        lines = lines_of(batch)
+        for record in records([lines], it.records, self.source, self.limits.record, 1, number):
+            self.add(file, it, record)
+        return len(lines)
 
-    def _lay(self, *tables: pa.Table) -> None:
-        """Make a table of what was gathered, and put `tables` after it."""
-        self.counted.update(f"documents|shape={row[-1]}" for row in self.documents)
-        if self.documents or not (self.laid or tables):
-            self.laid.append(_table([row[:-1] for row in self.documents], DOCUMENTS))
-        self.documents = []
-        self.laid += tables
+    def _count(self, shapes: Mapping[str, int]) -> None:
+        """Count documents that are a record each, by their shape."""
+        self.counted.update({f"documents|shape={shape}": count for shape, count in shapes.items()})
+        self.counted["records_in"] += sum(shapes.values())
 
     def _look(self, file: str, it: Opened, record: Record) -> None:
         self.counted["records_in"] += 1
@@ -129,39 +164,16 @@ class Reading:
             self.counted[f"skipped|reason={skip.reason}"] += 1
         except Reject as reject:
             head = (record.raw or record.head)[: 4 * SAMPLE].decode("utf-8", "replace")[:SAMPLE]
-            self.rejects.append((*place, reject.reason, reject.detail, head))
+            self.rejects.rows.append((*place, reject.reason, reject.detail, head))
 
     def _add(self, place: tuple[Any, ...], record: Record, fields: Fields) -> None:
-        if self._most is None or fields.messages is not None or len(fields.text) <= self._most:
-            self.documents.append((record.id, self.source, self.kind, *fields))
-            self.places.append((*place, 0))
-            return
-        texts = pieces(fields.text, self._most)
+        whole = self._most is None or fields.messages is not None or len(fields.text) <= self._most
+        texts = [fields.text] if whole else pieces(fields.text, self._most or 0)
         for number, text in enumerate(texts):
-            self.documents.append((record.piece_id(number), self.source, self.kind, text, *fields[1:]))
-            self.places.append((*place, number))
-        self.counted["records_cut"] += 1
-        self.counted["pieces"] += len(texts)
-
-
-def _table(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
-    columns = zip(*rows, strict=True) if rows else ((),) * len(schema)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _table_of(rows: Rows, source: str, kind: str) -> pa.Table:
-    """Documents of rows of Arrow."""
-    count = len(rows.digests)
-    columns = {
-        "id": [digest.hex()[:32] for digest in rows.digests],
-        "source": [source] * count,
-        "kind": [kind] * count,
-        "text": rows.text,
-        "messages": [None] * count,
-        "offsets": [None] * count,
-        "url": rows.urls,
-        "created": rows.created,
-        "metadata": rows.metadata,
-    }
-    return pa.table(columns, schema=DOCUMENTS)
+            name = record.id if whole else record.piece_id(number)
+            self.documents.rows.append((name, self.source, self.kind, text, *fields[1:-1]))
+            self.places.rows.append((*place, number))
+        self.counted[f"documents|shape={fields.shape}"] += len(texts)
+        if not whole:
+            self.counted["records_cut"] += 1
+            self.counted["pieces"] += len(texts)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tasks.ingest.records import BLANKS, BLANKS_MAX, BOM, Line, seed
+from tasks.ingest.records import BLANKS, BLANKS_MAX, BOM, Line, named
 from tasks.ingest.scans import ROW, Array
 
 BLOCK = 4 << 20
@@ -70,17 +70,10 @@ class Range:
         rows = np.empty(len(numbers), ROW)
         rows["offset"], rows["size"] = starts[kept] + at, (ends - starts)[kept]
         rows["number"] = numbers + self.lines
-        digests = b"".join(self._digests(block, starts[kept].tolist(), ends[kept].tolist()))
+        digests = named(self._source, letters, starts[kept], ends[kept])
         rows["digest"] = np.frombuffer(digests, np.uint8).reshape(-1, 32)
         self.lines += len(feeds)
         return rows
-
-    def _digests(self, block: bytes, starts: list[int], ends: list[int]) -> Iterator[bytes]:
-        begun, view = seed(self._source), memoryview(block)
-        for start, end in zip(starts, ends, strict=True):
-            digest = begun.copy()
-            digest.update(view[start:end])
-            yield digest.digest()
 
     def _long_line(self, data: int, at: int) -> tuple[Array, int]:
         """The record of a line that is longer than a block, if it is one, and the byte after the line."""

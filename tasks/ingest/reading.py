@@ -60,7 +60,7 @@ def limits_of(params: IngestParams) -> Limits:
 def read_documents(reads: Reads, limits: Limits) -> tuple[pa.Table, dict[str, int]]:
     """A part's documents and its counts. Raises SourceError for what is damaged or changed."""
     reading = _read(reads, limits)
-    return reading.table(), reading.counted
+    return reading.documents.table(), reading.counted
 
 
 def read_around(reads: Reads, limits: Limits) -> tuple[pa.Table, pa.Table]:
@@ -69,7 +69,11 @@ def read_around(reads: Reads, limits: Limits) -> tuple[pa.Table, pa.Table]:
     try:
         return _recalled(_around(plan, reads, limits))
     except (OSError, pa.ArrowInvalid):
-        return _read(reads, limits).around()
+        return _tables_around(_read(reads, limits))
+
+
+def _tables_around(reading: Reading) -> tuple[pa.Table, pa.Table]:
+    return reading.places.table(), reading.rejects.table()
 
 
 def _plan(reads: Reads) -> dict[str, Any]:
@@ -118,7 +122,7 @@ def _read(reads: Reads, limits: Limits) -> Reading:
     if fold(units) != spec["digest"]:
         first = plan["spans"][0][0]
         raise SourceError(f"source {spec['source']} changed while it was read, at or after {first}", "build again")
-    _remember(_around(plan, reads, limits), reading.around())
+    _remember(_around(plan, reads, limits), _tables_around(reading))
     return reading
 
 

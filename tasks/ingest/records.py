@@ -16,6 +16,8 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from tasks.text.sha256 import digests
+
 BOM = b"\xef\xbb\xbf"
 HEAD = 800
 WHOLE = frozenset({"text", "html", "pdf"})
@@ -54,10 +56,15 @@ def seed(source: str) -> Any:
     return hashlib.sha256(source.encode() + b"\0")
 
 
-def fold(digests: Iterable[bytes]) -> str:
+def named(source: str, data: Any, starts_R: Any, ends_R: Any) -> bytes:
+    """The digests of many records of `source`, 32 bytes each: of the bytes of `data` from each start to its end."""
+    return digests(data, starts_R, ends_R, source.encode() + b"\0")
+
+
+def fold(units: Iterable[bytes]) -> str:
     """64 hex: SHA-256 over the digests of a part's units, one after another."""
     whole = hashlib.sha256()
-    for digest in digests:
+    for digest in units:
         whole.update(digest)
     return whole.hexdigest()
 

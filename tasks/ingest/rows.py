@@ -1,8 +1,9 @@
-"""Rows of a batch of Arrow as documents, without a line of JSON being parsed for them.
+"""Rows of a batch of Arrow as documents, without a Python object for a row.
 
 In: a batch. Out: what tasks.ingest.columns and tasks.ingest.fields make of it by way of canonical JSON, of the
 commonest batch only: plain columns, a text in `text` or `content`. A row's line of JSON is still what its id is made
-of. The texts stay in Arrow's buffers. None where the long way must look; a test holds both ways against each other.
+of. The texts stay in Arrow's buffers. None where the long way must look at the whole batch; rows that it must look at
+one by one are named. A test holds both ways against each other.
 """
 
 from __future__ import annotations
@@ -10,30 +11,39 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
 import orjson
 import pyarrow as pa
 
 from tasks.ingest.columns import is_text
-from tasks.ingest.records import seed
-from tasks.text.encodings import mended
+from tasks.ingest.known import Known, documents_of, ids_of, truths, whole_texts
+from tasks.ingest.records import named
+from tasks.text.columns import text_buffers
+from tasks.text.json_texts import CONTENT, TEXT
+from tasks.text.objects import ABSENT, NULL, THERE, Column, objects
 
-_SORTED = orjson.OPT_SORT_KEYS
-
-
-class Rows(NamedTuple):
-    """A column of values for each field of documents that differs by row, and the bytes of each row's line."""
-
-    text: pa.Array
-    digests: list[bytes]
-    urls: list[str | None]
-    created: list[str | None]
-    metadata: list[str | None]
-    sizes: list[int]
-    shape: str
+Array = np.ndarray[Any, Any]
 
 
-def quick_rows(batch: pa.RecordBatch, source: str, code: bool, limit: int, most: int | None) -> Rows | None:
-    """The rows of a batch, all of them documents of one row; None where that is not sure.
+class Cells(NamedTuple):
+    """A column's values as text. quoted: in JSON they stand in quotes, else as they are."""
+
+    values: pa.LargeStringArray
+    quoted: bool
+
+    def column(self, name: str, states: Array) -> Column:
+        offsets, data = text_buffers(self.values)
+        return Column(orjson.dumps(name), data, offsets, self.quoted, states)
+
+    @property
+    def states(self) -> Array:
+        if not self.values.null_count:
+            return np.full(len(self.values), THERE, np.uint8)
+        return np.where(truths(self.values.is_null()), NULL, THERE).astype(np.uint8)
+
+
+def quick_rows(batch: pa.RecordBatch, source: str, kind: str, limit: int, most: int | None) -> Known | None:
+    """The rows of a batch; None where the long way must look at all of them.
 
     limit: bytes of a record; most: characters of a text that is not cut.
     """
@@ -41,44 +51,47 @@ def quick_rows(batch: pa.RecordBatch, source: str, code: bool, limit: int, most:
     shape = "text" if "text" in names else "content"
     if len(set(names)) < len(names) or shape not in names or not all(map(_is_plain, batch.schema.types)):
         return None
-    text = batch.column(shape)
-    if not is_text(text.type) or text.null_count:
+    if not is_text(batch.schema.field(shape).type):
         return None
     try:
-        columns = [_values(column) for column in batch.columns]
-    except UnicodeDecodeError:
+        cells = {name: _cells(batch.column(name)) for name in sorted(names)}
+    except (UnicodeDecodeError, OverflowError, KeyError, pa.ArrowException):
         return None
-    texts = columns[names.index(shape)]
-    if not all(texts) or not _whole(texts, code, most):
-        return None
-    kept = text if text.type in (pa.string(), pa.large_string()) else pa.array(texts, pa.large_string())
-    return _rows(dict(zip(names, columns, strict=True)), shape, kept.cast(pa.large_string()), source, limit)
+    states = {name: column.states for name, column in cells.items()}
+    lines, places = _lines(cells, states, batch.num_rows)
+    sizes = np.diff(places)
+    texts, there = cells.pop(shape).values, states.pop(shape) == THERE
+    known = there & (sizes <= limit) & whole_texts(texts, kind == "code", most)
+    columns = {"text": texts} | _facts(cells, states, batch.num_rows)
+    table = documents_of(source, kind, ids_of(named(source, lines, places[:-1], places[1:])), columns)
+    return Known(table, sizes, known, np.full(batch.num_rows, TEXT if shape == "text" else CONTENT, np.uint8))
 
 
-def _rows(columns: dict[str, list[Any]], shape: str, text: pa.Array, source: str, limit: int) -> Rows | None:
-    begun, names = seed(source), list(columns)
-    rows = Rows(text, [], [], [], [], [], shape)
-    for values in zip(*columns.values(), strict=True):
-        row = dict(zip(names, values, strict=True))
-        line = orjson.dumps(row, option=_SORTED)
-        if len(line) > limit:
-            return None
-        digest = begun.copy()
-        digest.update(line)
-        rows.digests.append(digest.digest())
-        rows.sizes.append(len(line))
-        del row[shape]
-        rows.urls.append(row.pop("url") if type(row.get("url")) is str else None)
-        rows.created.append(row.pop("created") if type(row.get("created")) is str else None)
-        rows.metadata.append(orjson.dumps(row, option=_SORTED).decode() if row else None)
-    return rows
+def _lines(cells: dict[str, Cells], states: dict[str, Array], rows: int) -> tuple[Array, Array]:
+    return objects([column.column(name, states[name]) for name, column in cells.items()], rows)
 
 
-def _whole(texts: list[str], code: bool, most: int | None) -> bool:
-    """Whether no text is to be cut or mended."""
-    if most is not None and max(map(len, texts)) > most:
-        return False
-    return code or all(text.isascii() or mended(text) is None for text in texts)
+def _facts(cells: dict[str, Cells], states: dict[str, Array], rows: int) -> dict[str, pa.Array]:
+    """url and created where they are text, all else in the metadata."""
+    left, facts = dict(states), {}
+    for name in ("url", "created"):
+        if name in left and cells[name].quoted:
+            facts[name] = cells[name].values.cast(pa.string())
+            left[name] = np.where(left[name] == NULL, NULL, ABSENT).astype(np.uint8)
+    return facts | {"metadata": _metadata({name: cells[name] for name in left}, left, rows)}
+
+
+def _metadata(cells: dict[str, Cells], states: dict[str, Array], rows: int) -> pa.Array:
+    """JSON of a row's other fields, null where there are none."""
+    said = np.zeros(rows, np.bool_)
+    for state in states.values():
+        said |= state != ABSENT
+    if not said.any():
+        return pa.nulls(rows, pa.string())
+    data, places = _lines(cells, states, rows)
+    validity = pa.py_buffer(np.packbits(said, bitorder="little"))
+    buffers = [validity, pa.py_buffer(places), pa.py_buffer(data)]
+    return pa.LargeStringArray.from_buffers(rows, *buffers[1:], buffers[0]).cast(pa.string())
 
 
 def _is_plain(kind: pa.DataType) -> bool:
@@ -86,11 +99,16 @@ def _is_plain(kind: pa.DataType) -> bool:
     return is_text(kind) or (not pa.types.is_duration(kind) and any(test(kind) for test in tests))
 
 
-def _values(column: pa.Array) -> list[Any]:
-    """A column's values as orjson writes them as json would: floats by their repr, times by ISO 8601."""
-    values = column.to_pylist()
+def _cells(column: pa.Array) -> Cells:
+    """A column's values as json writes them: floats by their repr, times by ISO 8601."""
+    if is_text(column.type):
+        values = column.cast(pa.large_string())
+        values.validate(full=True)
+        return Cells(values, True)
     if pa.types.is_floating(column.type):
-        return [None if v is None or not math.isfinite(v) else orjson.Fragment(repr(v)) for v in values]
+        numbers = [None if v is None or not math.isfinite(v) else repr(v) for v in column.to_pylist()]
+        return Cells(pa.array(numbers, pa.large_string()), False)
     if pa.types.is_temporal(column.type):
-        return [None if v is None else v.isoformat() for v in values]
-    return list(values)
+        times = [None if v is None else v.isoformat() for v in column.to_pylist()]
+        return Cells(pa.array(times, pa.large_string()), True)
+    return Cells(column.cast(pa.large_string()), False)

@@ -79,13 +79,13 @@ def write_scan(file: Path, chunks: Iterable[Array], lines: Callable[[], int]) ->
 
 
 class Stretch(NamedTuple):
-    """Consecutive records of a file and the bytes that hold them; offsets are into those. A record above the limit
-    stands alone, and `held` is its head.
+    """Consecutive records of a file and the bytes that hold them: numbers, offsets into those and sizes, int64 [R]. A
+    record above the limit stands alone, and `held` is its head.
     """
 
-    numbers: list[int]
-    offsets: list[int]
-    sizes: list[int]
+    numbers: Array
+    offsets: Array
+    sizes: Array
     digests: bytes
     held: bytes
     begin: int
@@ -93,7 +93,7 @@ class Stretch(NamedTuple):
 
     def record(self, row: int) -> Record:
         """One of them, with its place in the file."""
-        number, offset, size = self.numbers[row], self.offsets[row], self.sizes[row]
+        number, offset, size = int(self.numbers[row]), int(self.offsets[row]), int(self.sizes[row])
         digest, raw = self.digests[32 * row : 32 * row + 32], self.held[offset : offset + size]
         if self.long:
             return Record(number, offset + self.begin, size, None, self.held, digest)
@@ -121,6 +121,6 @@ def stretches(file: Path, rows: Array, limit: int) -> Iterator[Stretch]:
                     f"{file.name} ends before byte {ends[stop - 1]}, where it had a record", "build again"
                 )
             taken = rows[start:stop]
-            places = taken["number"].tolist(), (taken["offset"] - begin).tolist(), taken["size"].tolist()
+            places = taken["number"], taken["offset"] - begin, taken["size"]
             yield Stretch(*places, taken["digest"].tobytes(), held, begin, long)
             start = stop
