@@ -1,21 +1,19 @@
 """What the results of an expectation mean: broken, held, or nothing was tested.
 
-In go a table, its suite and what Great Expectations said; out come findings, one sentence each. The rows that
-an expectation looked at are counted here once more, because Great Expectations passes what it never looked
-at: no rows, a column of nothing but nulls, a condition that no row fulfils (measured, 1.24.1). It is not
+In go what a suite counted of a table (tasks.tallies) and what Great Expectations said; out come findings, one
+sentence each. How many rows an expectation looked at is asked once more, because Great Expectations passes what it
+never looked at: no rows, a column of nothing but nulls, a condition that no row fulfils (measured, 1.24.1). It is not
 imported here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
-import pyarrow as pa
-
 from tasks.suites import NULL_LIMIT, VISIBLE, Expected, Suite
+from tasks.tallies import Tally
 
 EXAMPLES = {"profile": 20, "rows": 3}
 """How many offenders a sentence shows: of the profile enough to name every rule, of the rows a few."""
@@ -33,61 +31,48 @@ class Finding:
 class Subject:
     """One table under test.
 
-    name: profile or rows. label: row number -> what that row is called. totals: measure -> its total.
-    scope: says so where the table is a sample.
+    name: profile or rows. columns: those it has. rows: how many. label: row number -> what that row is called.
+    totals: measure -> its total. tallies: what each expectation of the suite counted. scope: says that a sample was
+    tested, for those that were not counted.
     """
 
     name: str
-    table: pa.Table
+    columns: Sequence[str]
+    rows: int
     label: Callable[[int], str]
     suite: Suite
     totals: Mapping[str, int]
+    tallies: Sequence[Tally]
     scope: str = ""
 
     @property
     def expected(self) -> list[Expected]:
         return self.suite.of(self.name)
 
-    @cached_property
-    def frame(self) -> Any:
-        """The table as a pandas frame."""
-        return self.table.to_pandas()
-
-    @cached_property
-    def where(self) -> dict[str | None, Any]:
-        """condition -> the rows that fulfil it, None -> all; raises what pandas raises for a bad one."""
-        conditions = sorted({item.condition for item in self.expected if item.condition})
-        return {None: self.frame} | {condition: self.frame.query(condition) for condition in conditions}
-
-    def tested(self, expected: Expected) -> int:
-        """Rows that `expected` looks at: those of its condition with a value in every column it names."""
-        rows = self.where[expected.condition]
-        if expected.type == NULL_LIMIT or not expected.columns:
-            return len(rows)
-        return int(rows[expected.columns].notna().all(axis=1).sum())
-
     def absent(self, expected: Expected) -> list[str]:
         """The columns that `expected` names and the table has not."""
-        return [column for column in expected.columns if column not in self.table.column_names]
+        return [column for column in expected.columns if column not in self.columns]
 
 
-def judge(expected: Expected, result: Any, subject: Subject) -> Iterator[Finding]:
-    """What there is to say of one expectation. result: Great Expectations' answer, None if it gave none."""
+def judge(number: int, result: Any, subject: Subject) -> Iterator[Finding]:
+    """What there is to say of one expectation, by its number in the suite. result: Great Expectations' answer, None if
+    it gave none."""
+    expected, tally = subject.expected[number], subject.tallies[number]
     absent = subject.absent(expected)
     if absent:
-        has = ", ".join(sorted(subject.table.column_names))
+        has = ", ".join(sorted(subject.columns))
         yield Finding(True, f"{title(expected)} tested nothing: no column {absent[0]} (there are: {has})")
         return
     fault = _fault(result)
     if fault:
         yield Finding(True, f"{title(expected)} could not be tested: {fault}")
-    elif not _looked(expected, result, subject):
-        yield from _empty(expected, subject)
+    elif not _looked(tally, result):
+        yield from _empty(expected, tally, subject)
     elif not result.success:
         seen = _observed(result.result, subject)
         critical = expected.severity == "critical"
         yield Finding(critical, f"{title(expected)} is broken: {seen}; {expected.meta.why.rstrip('.')}")
-    yield from _idle(expected, subject)
+    yield from _idle(expected, tally, subject)
 
 
 def title(expected: Expected) -> str:
@@ -107,31 +92,31 @@ def _fault(result: Any) -> str | None:
     return "; ".join(sorted({str(item["exception_message"]) for item in raised if item["raised_exception"]})) or None
 
 
-def _looked(expected: Expected, result: Any, subject: Subject) -> bool:
+def _looked(tally: Tally, result: Any) -> bool:
     """Whether at least one value was tested, by our count and by that of Great Expectations."""
     percent = (result.result or {}).get("unexpected_percent", 0.0)
-    return subject.tested(expected) > 0 and percent is not None
+    return tally.tested > 0 and percent is not None
 
 
-def _empty(expected: Expected, subject: Subject) -> Iterator[Finding]:
+def _empty(expected: Expected, tally: Tally, subject: Subject) -> Iterator[Finding]:
     measure = expected.meta.empty_when_zero
     if measure is not None and subject.totals.get(measure) == 0:
         return
-    rows = len(subject.where[expected.condition])
-    reason = f"all {rows} values are null" if rows else f"none of {len(subject.frame)} rows fulfils its condition"
+    reason = f"none of {subject.rows} rows fulfils its condition"
+    if tally.rows:
+        reason = f"all {tally.rows} values are null"
     yield Finding(True, f"{title(expected)} tested nothing: {reason}")
 
 
-def _idle(expected: Expected, subject: Subject) -> Iterator[Finding]:
+def _idle(expected: Expected, tally: Tally, subject: Subject) -> Iterator[Finding]:
     """Limits that limit less than they seem to: mostly 0, and nulls that a value expectation skips."""
     if expected.kwargs.get("mostly") == 0:
         yield Finding(False, f"{title(expected)} can never be broken, since mostly is 0")
     if expected.type == NULL_LIMIT or not expected.type.startswith("expect_column_values_"):
         return
-    rows = len(subject.where[expected.condition])
-    nulls = rows - subject.tested(expected)
-    if 0 < nulls < rows and not _limited(expected, subject):
-        yield Finding(False, f"{title(expected)} skipped {nulls} nulls of {rows} values; no {NULL_LIMIT} limits them")
+    if 0 < tally.nulls < tally.rows and not _limited(expected, subject):
+        skipped = f"skipped {tally.nulls} nulls of {tally.rows} values"
+        yield Finding(False, f"{title(expected)} {skipped}; no {NULL_LIMIT} limits them")
 
 
 def _limited(expected: Expected, subject: Subject) -> bool:

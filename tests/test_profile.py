@@ -60,10 +60,10 @@ def test_counts_by_source_and_groups_and_folders_written_along():
 def test_the_sample_is_seeded_by_names_and_the_same_in_any_order():
     tables = {f"a-{n:016x}": pa.table({"value": range(100 * n, 100 * n + 100)}) for n in range(8)}
     step = fake_step()
-    whole = sample_rows(step, FakeArtifact({"filter/verdicts": tables}), 800)
+    whole = sample_rows(step, FakeArtifact({"filter/verdicts": tables}), {"value"}, 800)
     assert whole.rows["value"].to_pylist() == list(range(800)) and whole.total == 800
-    first = sample_rows(step, FakeArtifact({"filter/verdicts": tables}), 90)
-    other = sample_rows(step, FakeArtifact({"filter/verdicts": dict(reversed(tables.items()))}), 90)
+    first = sample_rows(step, FakeArtifact({"filter/verdicts": tables}), {"value"}, 90)
+    other = sample_rows(step, FakeArtifact({"filter/verdicts": dict(reversed(tables.items()))}), {"value"}, 90)
     assert first.total == 800 and first.rows.num_rows == 90
     assert sorted(first.rows["value"].to_pylist()) == sorted(other.rows["value"].to_pylist())
     assert first.rows["value"].to_pylist() == sorted(first.rows["value"].to_pylist())

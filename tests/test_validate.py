@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
+import tasks.tables_tested
 import tasks.validate
 from tasks.errors import ParamsError
 from tasks.profile import sample_rows, visible, with_visible
@@ -219,13 +220,28 @@ def test_a_broken_expectation_says_what_where_and_how_to_mend_it(tmp_path):
     assert result.tested == {"profile": 5, "rows": 9, "rows_total": 9, "sampled": False, "expectations": 2}
 
 
-def test_a_sample_is_named_as_such(tmp_path, monkeypatch):
-    monkeypatch.setattr(tasks.validate, "sample_rows", lambda *given: sample_rows(*given, 5))
-    limit = expect("column_values_to_be_between", column="words", min_value=1)
-    result = check(tmp_path, {"words": [0] * 9}, limit, docs=tmp_path / "docs")
-    assert "rows[0] (a sample of 5 of 9 rows) expect_column" in the_only(result.failures)
+def test_what_is_not_counted_is_tested_on_a_sample_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(tasks.tables_tested, "sample_rows", lambda *given: sample_rows(*given, 5))
+    median = expect("column_median_to_be_between", column="words", min_value=1)
+    least = expect("column_values_to_be_between", column="words", min_value=1)
+    result = check(tmp_path, {"words": [0] * 9}, median, least, docs=tmp_path / "docs")
+    sampled, counted = result.failures
+    assert "rows[0] (a sample of 5 of 9 rows) expect_column_median" in sampled and "observed 0" in sampled
+    assert "rows[1] expect_column_values" in counted and "9 of 9 tested" in counted
     assert result.tested["sampled"] and (result.tested["rows"], result.tested["rows_total"]) == (5, 9)
     assert "a sample of 5 of 9 rows" in (tmp_path / "docs" / "filter" / "rows.html").read_text()
+
+
+def test_a_place_in_the_sample_is_named_as_the_row_that_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(tasks.tables_tested, "sample_rows", lambda *given: sample_rows(*given, 6))
+    texts = ["short"] * 40 + ["much longer"] + ["short"] * 40
+    units = of_units(("a", {"text": texts[:30]}), ("a", {"text": []}), ("b", {"text": texts[30:]}))
+    artifact = FakeArtifact({"filter/verdicts": units}, {"filter/verdicts": {unit: {"n": 1} for unit in units}})
+    limit = expect("column_value_lengths_to_be_between", column="text", min_value=9)
+    sentence = the_only(validate(fake_step(), artifact, lay(tmp_path, rows=[limit]), None).failures)
+    sample = sample_rows(fake_step(), artifact, {"text"}, 6)
+    wrong = [n for n, text in enumerate(sample.rows["text"].to_pylist()) if text == "short"]
+    assert all(f"{sample.units[n]} row {sample.numbers[n]}: 'short'" in sentence for n in wrong[:3])
 
 
 @pytest.mark.parametrize(

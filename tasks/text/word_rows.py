@@ -1,0 +1,299 @@
+"""Which rows of a fastText classifier's table a text has: those of its words, of their parts and of its phrases.
+
+In: texts as Arrow holds them, and what a Classifier consists of. Out: the numbers of rows, in the order of the text, as
+fastText has it. Words are found in blocks of 64 bytes, and the rows of those that were looked at last are remembered by
+their spelling: of running text nine words in ten are among them, and cost no hash of fastText's (FNV-1a, every byte
+taken as a signed one). Little-endian machines only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+Array = np.ndarray
+U64, _U64 = np.uint64, types.uint64
+_BASIS, _PRIME, _LOW = 2166136261, 16777619, 0xFFFFFFFF
+_PHRASE = np.uint64(116049371)
+_SLOT_BITS, _WORD, _ROWS = 14, 24, 56  # words remembered, as a power of two; bytes and rows of each at most
+_SLOT, _COUNT, _FIRST = 32, U64(3), U64(8)  # uint64 of its slot; the one with its rows' number; the int32 they begin at
+_BLOCK, _COPIED = 64, 16  # bytes looked at and rows copied in one go: so many more there must be
+KNOWN = (1 << _SLOT_BITS) * _SLOT + _BLOCK  # uint64 of the memory for words
+END = np.frombuffer(b"</s>", np.uint8)
+_END_KEY = U64(int.from_bytes(b"</s>", "little"))
+_ZERO, _ONE, _TWO, _THREE, _EIGHT, _SIXTEEN, _64 = (U64(number) for number in (0, 1, 2, 3, 8, 16, _BLOCK))
+_FULL, _STEP, _MIX = U64((1 << 64) - 1), U64(0x9E3779B97F4A7C15), U64(0xFF51AFD7ED558CCD)
+_TURN, _SHIFT = U64(32), U64(64 - _SLOT_BITS)
+_njit = numba.njit(nogil=True, cache=True, forceinline=True)
+
+
+def room_for(size: int, texts: int, longest: int, phrase: int) -> int:
+    """Rows of so many bytes at most: a word has two with its blank and two for < and >, a text's end is a word too."""
+    return (size + texts) * (2 * longest + phrase + 1) + texts * (phrase + 2) + _COPIED
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _pointer(_typing: Any, array: Any) -> Any:
+    """The address of an array's first element, which is indexed as the array is."""
+    kind = types.CPointer(array.dtype)(array)
+    return kind, lambda context, builder, _, given: context.make_array(array)(context, builder, given[0]).data
+
+
+def _at(builder: Any, kind: Any, pointer: Any, at: Any) -> Any:
+    """Code for the place `at` of an address, as that of a value of another kind."""
+    return builder.bitcast(builder.gep(pointer, [at]), kind.as_pointer())
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _eight_bytes(_typing: Any, data: Any, at: Any) -> Any:
+    """uint64: the eight bytes from data[at] on, the first lowest."""
+    word = ir.IntType(64)
+    return _U64(data, at), lambda _context, builder, _, given: builder.load(_at(builder, word, *given), align=1)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _copy_rows(_typing: Any, source: Any, first: Any, target: Any, at: Any) -> Any:
+    """_COPIED numbers from source[first] on to target[at] on."""
+    vector = ir.VectorType(ir.IntType(32), _COPIED)
+
+    def emit(context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        held = builder.load(_at(builder, vector, *given[:2]), align=1)
+        builder.store(held, _at(builder, vector, *given[2:]), align=1)
+        return context.get_dummy_value()
+
+    return types.void(source, first, target, at), emit
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _words_of_64(_typing: Any, data: Any, at: Any) -> Any:
+    """uint64: bit i is set where data[at + i] is no white space of ASCII and no NUL."""
+    vector = ir.VectorType(ir.IntType(8), _BLOCK)
+
+    def emit(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        def every(value: int) -> Any:
+            return ir.Constant(vector, [value] * _BLOCK)
+
+        block = builder.load(_at(builder, vector, *given), align=1)
+        lines = builder.icmp_unsigned("<=", builder.sub(block, every(9)), every(4))
+        alone = [builder.icmp_unsigned("==", block, every(byte)) for byte in (0, 32)]
+        blank = builder.or_(builder.or_(*alone), lines)
+        return builder.bitcast(builder.not_(blank), ir.IntType(64))
+
+    return _U64(data, at), emit
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _zeros_below(_typing: Any, value: Any) -> Any:
+    """uint64: zeros below the lowest one of a uint64; 64 of 0."""
+    return _U64(value), lambda _context, builder, _, given: builder.cttz(given[0], ir.Constant(ir.IntType(1), 0))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _ones(_typing: Any, number: Any) -> Any:
+    """How many bits of a number are set, in one instruction."""
+    return _U64(number), lambda _context, builder, _, given: builder.ctpop(given[0])
+
+
+# Plain addresses, or functions put into the kernel: counting references to arrays would cost more than all else.
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def note_rows(
+    data: Array, offsets_D1: Array, sizes: Any, spelled: Array, starts: Array, table_S2: Array, kept_B2: Array,
+    known_S: Array, numbers_S: Array, scratch: Array, phrases: Array, found_N: Array, rows_D1: Array,
+) -> None:  # fmt: skip
+    """Put the rows of each text, room_for of them, into found_N, from rows_D1 on.
+
+    data: 64 bytes longer than the texts. sizes: least and most characters of a part, words of a phrase, buckets, and
+    (factor, shift): hash * factor >> shift is hash // buckets or one less. known_S, numbers_S: one memory, of KNOWN,
+    for the words that are remembered. scratch: for a word with < and > around it. phrases: for a text's words."""
+    end, noted, words_of_model = _BASIS, np.int64(0), len(starts) - 1
+    for byte in END:
+        end = _fold(end, byte)
+    bytes_P, known_P, numbers_P, found_P = _pointer(data), _pointer(known_S), _pointer(numbers_S), _pointer(found_N)
+    for text in range(len(offsets_D1) - 1):
+        words, state, stop = 0, (U64(offsets_D1[text]), _ZERO, _ZERO), U64(offsets_D1[text + 1])
+        while True:
+            state, first, size = _next_word(bytes_P, state, stop)
+            if not size:
+                break
+            key = _key(bytes_P, first, size)
+            if size == 4 and key[0] == _END_KEY:
+                continue
+            slot = _slot(key)
+            known = known_P[slot], known_P[slot + _ONE], known_P[slot + _TWO]
+            if size <= _WORD and key == known:
+                count = np.int64(known_P[slot + _COUNT])
+                for at in range(0, count, _COPIED):
+                    _copy_rows(numbers_P, slot + slot + _FIRST + U64(at), found_P, noted + at)
+                noted += count
+            else:
+                begin, (hashed, wide) = noted, _spell(bytes_P, first, size, scratch)
+                found_N[noted] = _place_of(hashed, scratch, np.int64(size), spelled, starts, table_S2)
+                noted += found_N[noted] >= 0
+                if sizes[1] > 0:
+                    noted = _parts(scratch, np.int64(size) + 2, wide, sizes, words_of_model, found_N, noted)
+                noted = _keep(found_N, begin, noted, kept_B2)
+                if size <= _WORD and noted - begin <= _ROWS:
+                    _remember(known_P, numbers_P, slot, key, found_P, begin, noted - begin)
+            if sizes[2] > 1:
+                phrases[words] = np.int32(np.uint32(_spell(bytes_P, first, size, scratch)[0]))
+                words += 1
+        for place in range(len(END)):
+            scratch[place + 1] = END[place]
+        found_N[noted] = _place_of(end, scratch, len(END), spelled, starts, table_S2)
+        noted += found_N[noted] >= 0
+        if sizes[2] > 1:
+            phrases[words] = np.int32(np.uint32(end))
+            noted = _phrases(phrases, words + 1, sizes, words_of_model, kept_B2, found_N, noted)
+        rows_D1[text + 1] = noted
+
+
+@_njit  # type: ignore[untyped-decorator]
+def _next_word(data: Any, state: Any, stop: Any) -> Any:
+    """(state, first byte, size) of the next word before `stop`, size 0 where there is none. state: where a block
+    begins, its bytes, and which of them are in words that are still to be found."""
+    base, left, mask = state
+    while True:
+        if not mask:
+            base += left
+            if base >= stop:
+                return (base, _ZERO, _ZERO), base, _ZERO
+            left = min(_64, stop - base)
+            mask = _words_of_64(data, base) & (_FULL >> (_64 - left))
+            continue
+        start = _zeros_below(mask)
+        size = _zeros_below(~(mask >> start))
+        if start + size < left or base + left >= stop:
+            return (base, left, mask & (mask + (_ONE << start))), base + start, size
+        if start:  # it may go on: all of it with the next block
+            base, left, mask = base + start, _ZERO, _ZERO
+            continue
+        while base + size < stop and _words_of_64(data, base + size) & _ONE:
+            size += _ONE
+        return (base + size, _ZERO, _ZERO), base, size
+
+
+@_njit  # type: ignore[untyped-decorator]
+def _low_bytes(count: Any) -> Any:
+    """The lowest `count` bytes, 1 and more."""
+    return _FULL >> ((_EIGHT - min(count, _EIGHT)) << _THREE)
+
+
+@_njit  # type: ignore[untyped-decorator]
+def _key(data: Any, at: Any, size: Any) -> Any:
+    """The first 24 bytes of a word, zeros behind it."""
+    one, other = _ZERO, _ZERO
+    if size > _EIGHT:
+        one = _eight_bytes(data, at + _EIGHT) & _low_bytes(size - _EIGHT)
+    if size > _SIXTEEN:
+        other = _eight_bytes(data, at + _SIXTEEN) & _low_bytes(size - _SIXTEEN)
+    return _eight_bytes(data, at) & _low_bytes(size), one, other
+
+
+@_njit  # type: ignore[untyped-decorator]
+def _slot(key: Any) -> Any:
+    """Where the uint64 of the word's slot begin."""
+    state = (key[0] * _STEP) ^ (key[1] * _MIX)
+    return ((state ^ (state >> _TURN) ^ key[2]) * _STEP >> _SHIFT) * U64(_SLOT)
+
+
+@_njit  # type: ignore[untyped-decorator]
+def _remember(known: Any, numbers: Any, slot: Any, key: Any, found: Any, begin: Any, count: Any) -> None:
+    known[slot], known[slot + _ONE], known[slot + _TWO], known[slot + _COUNT] = key[0], key[1], key[2], U64(count)
+    for place in range(count):
+        numbers[slot + slot + _FIRST + U64(place)] = found[begin + place]
+
+
+@numba.njit(inline="always")  # type: ignore[untyped-decorator]
+def _spell(data: Any, first: Any, size: Any, scratch: Array) -> Any:
+    """(fastText's hash of the word, any bit that any byte has); the word in scratch[1:]."""
+    state, wide = _BASIS, 0
+    for place in range(np.int64(size)):
+        byte = data[np.int64(first) + place]
+        state = _fold(state, byte)
+        wide |= byte
+        scratch[place + 1] = byte
+    return state, wide
+
+
+@numba.njit(inline="always")  # type: ignore[untyped-decorator]
+def _fold(state: int, byte: int) -> Any:
+    return ((state ^ (np.int64(np.int8(byte)) & _LOW)) * _PRIME) & _LOW
+
+
+@numba.njit(inline="always")  # type: ignore[untyped-decorator]
+def _place_of(state: int, scratch: Array, size: int, spelled: Array, starts: Array, table_S2: Array) -> Any:
+    """The place of the word at scratch[1:size + 1], of which `state` is the hash; -1 where it is unknown."""
+    mask = len(table_S2) - 1
+    slot = state & mask
+    while table_S2[slot, 0] >= 0:
+        if table_S2[slot, 1] == state:
+            place = np.int64(table_S2[slot, 0])
+            first = starts[place]
+            same, at = starts[place + 1] - first == size, 0
+            while same and at < size:
+                same = spelled[first + at] == scratch[at + 1]
+                at += 1
+            if same:
+                return place
+        slot = (slot + 1) & mask
+    return np.int64(-1)
+
+
+@numba.njit(inline="always")  # type: ignore[untyped-decorator]
+def _parts(scratch: Array, size: int, wide: int, sizes: Any, words: int, found_N: Array, noted: Any) -> Any:
+    """Note the buckets of the parts of <word>, which lies in scratch[:size]; returns how many there are then. wide: any
+    bit that any byte has."""
+    shortest, longest, _, buckets, factor, shift = sizes
+    scratch[0], scratch[size - 1] = 60, 62
+    for start in range(size):
+        if scratch[start] & 0xC0 == 0x80:
+            continue
+        state, at, characters = _BASIS, start, 0
+        while at < size and characters < longest:
+            state = _fold(state, scratch[at])
+            at += 1
+            while wide > 127 and at < size and scratch[at] & 0xC0 == 0x80:
+                state = _fold(state, scratch[at])
+                at += 1
+            characters += 1
+            if characters >= shortest and (characters > 1 or (start > 0 and at < size)):
+                bucket = state - (state * factor >> shift) * buckets
+                bucket -= buckets * (bucket >= buckets)
+                found_N[noted] = words + bucket
+                noted += 1
+    return noted
+
+
+@numba.njit(inline="always")  # type: ignore[untyped-decorator]
+def _phrases(hashes: Array, count: int, sizes: Any, words: int, kept_B2: Array, found_N: Array, noted: Any) -> Any:
+    """Note runs of 2 words and more, of which the hashes, as signed numbers, make the bucket."""
+    begin = noted
+    for first in range(count):
+        state = np.uint64(np.int64(hashes[first]))
+        for place in range(first + 1, min(first + sizes[2], count)):
+            state = state * _PHRASE + np.uint64(np.int64(hashes[place]))
+            found_N[noted] = words + np.int64(state % np.uint64(sizes[3]))
+            noted += 1
+    return _keep(found_N, begin, noted, kept_B2)
+
+
+@numba.njit(inline="always")  # type: ignore[untyped-decorator]
+def _keep(found_N: Array, begin: Any, noted: Any, kept_B2: Array) -> Any:
+    """Put rows in the place of the words and buckets from `begin` on, leave out what has none; returns where they end.
+    No branch, so that the processor waits for many places of the table at once."""
+    count = np.int64(begin)
+    if not len(kept_B2):
+        return np.int64(noted)
+    for number in range(begin, noted):
+        block, place = found_N[number] >> 5, found_N[number] & 31
+        mask = np.int64(kept_B2[block, 0])
+        found_N[count] = np.int64(kept_B2[block, 1]) + np.int64(_ones(U64(mask & ((1 << place) - 1))))
+        count += mask >> place & 1
+    return count
