@@ -103,8 +103,8 @@ def _twice(spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _in_order(spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(places of the spans by hash, level, rank and start, int64; a key of each, int64: its hash's number, its level and
-    its rank, this in the lower half). One key sorts several times as fast as four."""
+    """(places of the spans by hash, level, rank and start, int64; a key of each, int64: its hash's number, level and
+    rank, which has the lower half). One key sorts several times as fast as four."""
     order, alike = _sorted(spans["hash"])
     numbers = np.empty(len(spans), np.int64)
     numbers[order] = np.cumsum(~alike)
