@@ -69,13 +69,15 @@ class ByteWords:
     tokens may stand in a text or whole words go before merges, where every expression ends a match.
     """
 
-    def __init__(self, library: Any, content: Mapping[str, Any], pattern: str) -> None:
+    def __init__(
+        self, library: Any, content: Mapping[str, Any], pattern: str, pairs: Sequence[tuple[str, str]]
+    ) -> None:
         model = content["model"]
         self._library, self._modern, self._digits = library, pattern != GPT2, DIGITS[pattern]
         self._kinds = CharacterKinds(library.pre_tokenizer, self._modern, self._digits, library.normalizer)
         self._numbers = {name: model["vocab"][name] for name in _byte_names() if name in model["vocab"]}
         self._symbols = np.array([self._numbers.get(name, -1) for name in _byte_names()], np.int32)
-        self._merges = _merges(model)
+        self._merges = _merges(model, pairs)
         pieces = pieces_of(model["vocab"])
         self._vocabulary = model["vocab"] if model.get("ignore_merges") and self._apart(pieces) else {}
         added = _added(content)
@@ -225,8 +227,8 @@ def byte_words(library: Any, content: Mapping[str, Any]) -> ByteWords | None:
     normal = (content.get("normalizer") or {}).get("type", "NFC") in NORMAL_FORMS
     if pattern is None or not plain or moved or not normal or not all(name in model["vocab"] for name in _used_names()):
         return None
-    pairs = [tuple(pair) for pair in _pairs(model)]
-    return ByteWords(library, content, pattern) if len(set(pairs)) == len(pairs) else None
+    pairs = _pairs(model)
+    return ByteWords(library, content, pattern, pairs) if len(set(pairs)) == len(pairs) else None
 
 
 def _pattern(before: Mapping[str, Any] | None) -> str | None:
@@ -262,20 +264,24 @@ def _used_names() -> list[str]:
 
 def pieces_of(vocabulary: Mapping[str, int]) -> dict[bytes, int]:
     """The bytes that each piece spells, but for those that are none of bytes, and its id."""
-    byte_of = {name: byte for byte, name in enumerate(_byte_names())}
-    known = ((piece, number) for piece, number in vocabulary.items() if piece and not set(piece) - byte_of.keys())
-    return {bytes(map(byte_of.__getitem__, piece)): number for piece, number in known}
+    names = _byte_names()
+    spelled, apart = "\u0144".join(vocabulary), set("".join(vocabulary)).difference(names)
+    if apart:
+        kept = {piece: number for piece, number in vocabulary.items() if not apart.intersection(piece)}
+        return pieces_of(kept)
+    parts = spelled.translate(dict(zip(map(ord, names), map(chr, range(256)), strict=True))).split("\u0144")
+    return {part.encode("latin-1"): number for part, number in zip(parts, vocabulary.values(), strict=True) if part}
 
 
-def _pairs(model: Mapping[str, Any]) -> list[list[str]]:
-    return [pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"]]
+def _pairs(model: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [tuple(pair.split(" ") if isinstance(pair, str) else pair) for pair in model["merges"]]
 
 
-def _merges(model: Mapping[str, Any]) -> Merges:
-    vocabulary = model["vocab"]
-    rows = np.array([[vocabulary[a], vocabulary[b], vocabulary[a + b]] for a, b in _pairs(model)], np.int64)
-    rows = rows.reshape(-1, 3)
-    return Merges(rows[:, 0], rows[:, 1], rows[:, 2], np.arange(len(rows), dtype=np.int32))
+def _merges(model: Mapping[str, Any], pairs: Sequence[tuple[str, str]]) -> Merges:
+    number = model["vocab"].__getitem__
+    left, right = (np.array([number(pair[side]) for pair in pairs], np.int64) for side in (0, 1))
+    joined = np.array([number(a + b) for a, b in pairs], np.int64)
+    return Merges(left, right, joined, np.arange(len(pairs), dtype=np.int32))
 
 
 def _added(content: Mapping[str, Any]) -> list[str]:

@@ -115,7 +115,7 @@ class SentencePiece:
             return None
         whole = self._whole
         learn = partial(words.learn, whole=lambda text: self._after(whole, text))
-        return Segmented(self.name, words.seams, learn, whole, b" " * self._prefixed, words.alone)
+        return Segmented(self.name, words.seams, learn, whole, " " * self._prefixed, words.alone)
 
     def decode(self, ids: Array) -> str:
         return str(self._processor.decode(ids.tolist()))

@@ -74,7 +74,7 @@ class _Foreign:
 
 
 class HuggingFace(_Foreign):
-    """A tokenizer.json. The library encodes 2 to 3 MB a CPU second, by segments (tasks.byte_words) it is 20 to 60."""
+    """A tokenizer.json. The library encodes 2 to 3 MB a CPU second, by segments (tasks.byte_words) it is 40 to 90."""
 
     engine = "tokenizers"
 

@@ -7,10 +7,12 @@ whole texts have. It knows no library; tasks.encoder and tasks.engines say for w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from threading import Lock
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from tasks.errors import TokenizerError
 from tasks.text.seams import Seams
@@ -36,7 +38,7 @@ class Segmented:
     """Texts to ids by their segments.
 
     learn: (bytes uint8, stops int64) of new segments to (ids flat int32, ids of each int64). whole: the ids of a text
-    by the library itself. prefix: what the model puts before a text, as bytes. alone: what the library looks for before
+    by the library itself. prefix: what the model puts before a text. alone: what the library looks for before
     all else, wherever it stands; a text that holds one of these goes through the library. outer: seams whose pieces may
     be encoded by themselves, where `seams` need what stands around them.
     """
@@ -47,7 +49,7 @@ class Segmented:
         seams: Seams,
         learn: Learn,
         whole: Callable[[str], Array],
-        prefix: bytes = b"",
+        prefix: str = "",
         alone: Sequence[str] = (),
         outer: Seams | None = None,
     ) -> None:
@@ -68,11 +70,17 @@ class Segmented:
         return self._plain(texts)
 
     def _plain(self, texts: Sequence[str]) -> tuple[Array, Array]:
+        if self._prefix:
+            texts = [self._prefix + text if text else "" for text in texts]
+        data, offsets = _bytes_of(texts)
         flat, lengths = [np.empty(0, np.int32)], np.zeros(len(texts), np.int64)
-        for numbers, pieces, opens in self._batches(texts):
-            ids, sizes = self._one_batch(pieces, opens)
-            flat.append(ids)
-            np.add.at(lengths, numbers, sizes)
+        for first, last in _batches(offsets):
+            borders = offsets[first : last + 1]
+            pieces = [borders] if last - first > 1 else map(np.array, pairwise(self._cut(data, *borders.tolist())))
+            for number, piece in enumerate(pieces):
+                ids, sizes = self._one_batch(data[piece[0] : piece[-1]], piece - piece[0], not number)
+                flat.append(ids)
+                lengths[first:last] += sizes
         return np.concatenate(flat), lengths
 
     def _with_odd(self, texts: list[str], odd: list[int]) -> tuple[Array, Array]:
@@ -86,71 +94,78 @@ class Segmented:
         before = np.cumsum(lengths[odd]) - lengths[odd]
         return np.insert(ids, places - np.repeat(before, lengths[odd]), np.concatenate(whole)), lengths
 
-    def _batches(self, texts: Sequence[str]) -> Iterator[tuple[list[int], list[bytes], bool]]:
-        """(number of each piece's text, pieces, whether the first begins a text)."""
-        numbers, pieces, room = list[int](), list[bytes](), BATCH_BYTES
-        for number, text in enumerate(texts):
-            data = self._prefix + text.encode() if text else b""
-            if len(data) > room and pieces:
-                yield numbers, pieces, True
-                numbers, pieces, room = [], [], BATCH_BYTES
-            if len(data) <= BATCH_BYTES:
-                numbers.append(number)
-                pieces.append(data)
-                room -= len(data)
-            else:
-                yield from (([number], [piece], not at) for at, piece in enumerate(self._cut(data)))
-        if pieces:
-            yield numbers, pieces, True
-
-    def _cut(self, data: bytes) -> Iterator[bytes]:
-        """A long text in pieces of about BATCH_BYTES that end at seams; longer ones where there is no seam."""
-        start, size = 0, BATCH_BYTES
-        while start + size < len(data):
-            view = np.frombuffer(data, np.uint8)[start : _characters_end(data, start + size)]
+    def _cut(self, data: Array, start: int, stop: int) -> Iterator[int]:
+        """Where the pieces of a text lie: of about BATCH_BYTES, up to a seam; longer where there is none."""
+        yield start
+        size = BATCH_BYTES
+        while start + size < stop:
+            view = data[start : _characters_end(data, start + size)]
             last = int(self._outer.starts(view, np.array([0, len(view)]))[-1])
             if last:
-                yield data[start : start + last]
+                yield start + last
                 start, size = start + last, BATCH_BYTES
             else:
                 size *= 2
-        yield data[start:]
+        yield stop
 
-    def _one_batch(self, pieces: list[bytes], opens: bool) -> tuple[Array, Array]:
-        borders = np.cumsum([0, *map(len, pieces)])
-        data = np.frombuffer(b"".join(pieces), np.uint8)
+    def _one_batch(self, data: Array, borders: Array, opens: bool) -> tuple[Array, Array]:
+        """(ids, how many of each text). borders: int64 [texts + 1]. opens: whether the first begins here."""
         if not len(data):
-            return np.empty(0, np.int32), np.zeros(len(pieces), np.int64)
+            return np.empty(0, np.int32), np.zeros(len(borders) - 1, np.int64)
         starts = self._seams.starts(data, borders[borders < len(data)])
+        checked = self._checked(data, int(borders[1])) if opens else 0
+        marks = np.searchsorted(starts, [checked, *borders])
         with self._lock:  # a Dask worker runs several units at once
             if self._memory.bytes > MEMORY_BYTES:
                 self._memory = SegmentMemory()
             which = self._memory.numbers_of(data, starts)
             self._memory.learn(*self._learn(*self._memory.unlearned()))
-            ids, stops = self._memory.ids_of(which)
-        ends = np.concatenate([np.zeros(1, np.int64), stops])
-        if opens:
-            self._check(data, int(borders[1]), starts, ids, ends)
-        return ids, np.diff(ends[np.searchsorted(starts, borders)])
+            ids, ends = self._memory.ids_of(which, np.sort(marks))
+        ends = ends[np.searchsorted(np.sort(marks), marks)]
+        if checked:
+            self._check(data[:checked].tobytes().decode(), ids[: ends[0]])
+        return ids, np.diff(ends[1:])
 
-    def _check(self, data: Array, size: int, starts: Array, ids: Array, ends: Array) -> None:
-        """The beginning of the batch's first text, up to a seam, has the ids that the library gives it."""
+    def _checked(self, data: Array, size: int) -> int:
+        """Bytes of the beginning of the batch's first text, up to a seam, that are encoded whole as well; 0 where no
+        seam is near."""
         stop = size
         if size > CHECKED_BYTES:
             view = data[: _characters_end(data, min(size, 4 * CHECKED_BYTES))]
             seams = self._outer.starts(view, np.array([0, len(view)]))
             stop = min(seams[seams >= CHECKED_BYTES].tolist(), default=size)
-        if not len(self._prefix) < stop <= 4 * CHECKED_BYTES:
-            return
-        text = data[len(self._prefix) : stop].tobytes().decode()
-        if not np.array_equal(self._whole(text), ids[: ends[np.searchsorted(starts, stop)]]):
+        return stop if len(self._prefix) < stop <= 4 * CHECKED_BYTES else 0
+
+    def _check(self, spelled: str, ids: Array) -> None:
+        text = spelled[len(self._prefix) :]
+        if not np.array_equal(self._whole(text), ids):
             raise TokenizerError(
                 f"tokenizer {self._name} gives {text[:40]!r} other ids in segments than whole",
                 "report its model: it must not be encoded by segments",
             )
 
 
-def _characters_end(data: Array | bytes, stop: int) -> int:
+def _bytes_of(texts: Sequence[str]) -> tuple[Array, Array]:
+    """(UTF-8 of all, uint8; where each text begins in it and the last ends, int64 [texts + 1])."""
+    held = pa.array(texts, pa.large_string())
+    _, offsets, data = held.buffers()
+    return (
+        np.frombuffer(data or b"", np.uint8),
+        np.frombuffer(offsets, np.int64)[: len(texts) + 1] if len(texts) else np.zeros(1, np.int64),
+    )
+
+
+def _batches(offsets: Array) -> Iterator[tuple[int, int]]:
+    """(first text, one past the last) of stretches of BATCH_BYTES at most, or of one text."""
+    first, count = 0, len(offsets) - 1
+    while first < count:
+        last = int(np.searchsorted(offsets, offsets[first] + BATCH_BYTES, "right")) - 1
+        last = max(last, first + 1)
+        yield first, last
+        first = last
+
+
+def _characters_end(data: Array, stop: int) -> int:
     """The last end of a character up to `stop`."""
     while stop < len(data) and data[stop] & 0xC0 == 0x80:
         stop -= 1

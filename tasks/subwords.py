@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from tasks.character_kinds import CharacterKinds
+from tasks.text.ascii_words import ascii_words
 from tasks.text.byte_level_words import mark_words, simple
 from tasks.text.merging import Merges, with_others
 from tasks.text.seams import WORD_SEAMS, BytePairSeams
+from tasks.text.starts import cut_out, put_back, starts_of
 
 Array = np.ndarray[Any, Any]
 Whole = Callable[[Sequence[bytes]], list[list[int]]]
@@ -44,8 +46,18 @@ class Subwords:
 
     def starts(self, data: Array, borders: Array) -> Array:
         """See tasks.text.seams.Seams."""
+        bits, stretches = ascii_words(data, borders, *self._how, self._pairs.plain)
+        if len(stretches):
+            own, begins = cut_out(data, stretches)
+            starts = self._judged(own, begins)
+            moved = (stretches[:, 0] - begins)[np.searchsorted(begins, starts, "right") - 1]
+            put_back(bits, stretches, starts + moved)
+        return starts_of(bits)
+
+    def _judged(self, data: Array, borders: Array) -> Array:
+        """The same of any text, character by character."""
         kinds, foreign = self._kinds.of(data)
-        outer = WORD_SEAMS.starts(data, borders) if foreign else np.unique(borders[borders < len(data)])
+        outer = WORD_SEAMS.starts(data, borders) if foreign else borders
         marked = self._pairs.marks(data)
         mark_words(data, kinds, np.append(outer[1:], len(data)), *self._how, marked)
         return np.flatnonzero(marked[:-1])

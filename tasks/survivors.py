@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tasks.artifacts.verdicts import CUT, DROP, GONE, KEEP
 from tasks.errors import InvariantError
@@ -44,8 +46,11 @@ def reasons(tables: Tables, unit: str) -> list[str | None]:
                 f"{step}/verdicts of {unit} has {table.num_rows} rows, filter/verdicts has {len(found)}",
                 f"build {step} again with --force",
             )
-        judged = zip(found, *(table[name].to_pylist() for name in ("verdict", "rule")), strict=True)
-        found = [_reason(step, unit, row, before, verdict, rule) for row, (before, verdict, rule) in enumerate(judged)]
+        lives = pc.is_in(table["verdict"], pa.array([KEEP, CUT]))
+        others = np.flatnonzero(~lives.to_numpy(zero_copy_only=False))
+        judged = (table[name].take(pa.array(others)).to_pylist() for name in ("verdict", "rule"))
+        for row, verdict, rule in zip(others.tolist(), *judged, strict=True):
+            found[row] = _reason(step, unit, row, found[row], verdict, rule)
     return found or []
 
 
@@ -61,13 +66,12 @@ def spans(tables: Tables, unit: str) -> dict[int, list[Cut]]:
     return found
 
 
-def _reason(step: str, unit: str, row: int, before: str | None, verdict: str, rule: str | None) -> str | None:
+def _reason(step: str, unit: str, row: int, before: str | None, verdict: str, rule: str | None) -> str:
+    """Why a row is dropped that the step does not keep."""
     if before is not None:
         return before
     if verdict == DROP:
         return f"{step}:{rule}"
-    if verdict in (KEEP, CUT):
-        return None
     fault = "but no earlier step dropped it" if verdict == GONE else "which is no verdict"
     raise InvariantError(
         f"{step}/verdicts of {unit}: row {row} is {verdict}, {fault}", f"build {step} again with --force"

@@ -107,7 +107,7 @@ def test_many_segments_make_the_tables_grow():
 def test_segments_made_to_collide_are_told_apart_at_worst(monkeypatch):
     """A full table: nothing is found, nothing is wrong, and no search goes on for ever."""
     memory = SegmentMemory()
-    monkeypatch.setattr(memory, "_keys", np.full(1 << 12, 1, np.uint64))
+    monkeypatch.setattr(memory, "_slots", np.full((1 << 12, 2), (1 << 32) + 1, np.uint64))
     data, starts, spelled = cut(WORD_SEAMS, "a b a b c c")
     which = memory.numbers_of(data, starts)
     fresh, stops = memory.unlearned()
@@ -120,10 +120,13 @@ def test_ids_are_gathered_in_turn():
     memory = SegmentMemory()
     which = memory.numbers_of(*cut(WORD_SEAMS, "a b a")[:2])
     memory.learn(np.array([7, 8, 9], np.int32), np.array([1, 2, 0]))
-    ids, stops = memory.ids_of(which)
-    assert (which.tolist(), ids.tolist(), stops.tolist()) == ([0, 1, 2], [7, 8, 9], [1, 3, 3])
-    ids, stops = memory.ids_of(np.array([1, 0, 2, 1], np.int32))
-    assert (ids.tolist(), stops.tolist()) == ([8, 9, 7, 8, 9], [2, 3, 3, 5])
+    ids, ends = memory.ids_of(which, np.arange(4))
+    assert (which.tolist(), ids.tolist(), ends.tolist()) == ([0, 1, 2], [7, 8, 9], [0, 1, 3, 3])
+    ids, ends = memory.ids_of(np.array([1, 0, 2, 1], np.int32), np.array([0, 0, 2, 4, 4]))
+    assert (ids.tolist(), ends.tolist()) == ([8, 9, 7, 8, 9], [0, 0, 3, 5, 5])
+    many = np.ones(1000, np.int32)  # of more ids than it makes room for
+    ids, ends = memory.ids_of(many, np.array([999, 1000]))
+    assert (ids.tolist(), ends.tolist()) == ([8, 9] * 1000, [1998, 2000])
 
 
 def test_the_best_pair_merges_first_and_of_equals_the_leftmost():

@@ -8,7 +8,6 @@ It does not decide what is cut.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 BLANK_LINE = b"\n\n"
@@ -26,8 +25,7 @@ class Cut(NamedTuple):
 AnyCut = Cut | Span
 
 
-@dataclass(frozen=True)
-class Excised:
+class Excised(NamedTuple):
     """What is left of a text. characters + characters_cut = characters before + separators.
 
     text: what is left. characters_cut: characters taken out, the newlines beside a passage among them.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,8 +25,7 @@ TEXT = "normalize/text"
 CUT_SHORT = "cut_short"
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(NamedTuple):
     """A row on its way to ids. characters = kept + cut for a kept one, kept = len(text) - separators.
 
     text: what is encoded, "" where dropped. reason: why it was dropped, or None. row_key: equal key, equal
@@ -54,23 +53,30 @@ def documents(reads: Reads, min_characters: int, maker: str, as_chats: bool = Fa
     why, cuts = reasons(reads, reads.name), spans(reads, reads.name)
     _check(reads.name, table.num_rows, len(why), cuts)
     shas, lengths = table["text_sha"].to_pylist(), pc.utf8_length(table["text"]).to_pylist()
-    kept = [row for row, reason in enumerate(why) if reason is None]
-    texts = dict(zip(kept, table["text"].take(pa.array(kept, pa.int64())), strict=True))
-    chats = _chats(table) if as_chats else {}
+    texts, chats = _one_array(table["text"]), _chats(table) if as_chats else {}
+    rows = zip(shas, lengths, why, strict=True)
     return [
-        _kept(reads.name, row, sha, maker, texts[row].as_py(), cuts.get(row, ()), min_characters, chats.get(row))
-        if reason is None
-        else Document(sha, row_key(maker, sha, ()), length, reason)
-        for row, (sha, length, reason) in enumerate(zip(shas, lengths, why, strict=True))
+        Document(sha, row_key(maker, sha, ()), length, reason)
+        if reason is not None
+        else _kept(reads.name, row, sha, maker, texts[row].as_py(), cuts.get(row, ()), min_characters, chats.get(row))
+        if row in cuts or row in chats
+        else Document(sha, row_key(maker, sha, ()), length, None, texts[row].as_py())
+        for row, (sha, length, reason) in enumerate(rows)
     ]
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    """A column to be asked row by row."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def row_key(maker: str, text_sha: str, cuts: Sequence[AnyCut]) -> str:
     """32 hex of SHA-256 over "<maker>:<text_sha>" and for each cut of all as they settle, ":<start>-<stop>", with
     "=<what is put there>" where something is said of it."""
-    apart = settled(cuts) if cuts else ()
-    spelled = "".join(f":{cut.start}-{cut.stop}{'' if cut.put is None else f'={cut.put!a}'}" for cut in apart)
-    return hashlib.sha256(f"{maker}:{text_sha}{spelled}".encode()).hexdigest()[:32]
+    spelled = f"{maker}:{text_sha}"
+    for cut in settled(cuts) if cuts else ():
+        spelled += f":{cut.start}-{cut.stop}{'' if cut.put is None else f'={cut.put!a}'}"
+    return hashlib.sha256(spelled.encode()).hexdigest()[:32]
 
 
 def _chats(table: pa.Table) -> dict[int, Chat]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,7 +48,7 @@ def make(reads: Reads, params: TokenizeParams) -> Made:
     standing = standing_rows(reads, facts["dtype"], tokenizer.vocab_size)
     chats = _written(rows, standing.places, form, tokenizer)
     rows = [
-        replace(row, reason=REFUSED, text="", characters_cut=0, separators=0) if chats.get(at, ()) is None else row
+        row._replace(reason=REFUSED, text="", characters_cut=0, separators=0) if chats.get(at, ()) is None else row
         for at, row in enumerate(rows)
     ]
     spans = {at: own for at, own in chats.items() if own is not None}
