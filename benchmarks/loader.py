@@ -31,6 +31,7 @@ from training.dataset import PackedDataset, PositionBatches, keep
 from training.examples import AsMapping
 from training.loader import build_dataloader
 from training.pin import Pin, open_pin
+from training.stream import BatchStream
 
 PEERS = ("datatrove", "datasets", "grain", "litdata", "mosaicml-streaming", "megatron-core", "ai2-olmo-core")
 
@@ -53,9 +54,15 @@ def batches(pin: Pin, batch: int, *names: str, **how: Any) -> Read:
 
 
 def standard(pin: Pin, batch: int, collate: Any) -> Read:
-    """The dataset in a plain DataLoader without workers."""
+    """The stream of batches in a plain DataLoader without workers."""
+    made = iter(DataLoader(BatchStream(PackedDataset(pin), batch), batch_size=None, collate_fn=collate))
+    return lambda: next(made)
+
+
+def by_index(pin: Pin, batch: int) -> Read:
+    """The map-style dataset in a plain DataLoader without workers."""
     sampler = PositionBatches(batch, None)
-    made = iter(DataLoader(PackedDataset(pin), batch_sampler=sampler, collate_fn=collate))  # type: ignore[arg-type]
+    made = iter(DataLoader(PackedDataset(pin), batch_sampler=sampler, collate_fn=keep))  # type: ignore[arg-type]
     return lambda: next(made)
 
 
@@ -85,6 +92,7 @@ def own_speed(pin: Pin, batch: int) -> dict[str, float]:
             pin, batch, "input_ids", "labels", "cu_seqlens", "position_ids", isolate_documents=True
         ),
         "DataLoader": standard(pin, batch, keep),
+        "DataLoader, map-style": by_index(pin, batch),
         "DataLoader, int64 mapping": standard(pin, batch, AsMapping("model", False)),
     }
     found = rates(batch * LENGTH, read)

@@ -47,6 +47,17 @@ class Block(NamedTuple):
     of_row: memoryview | None
     loss: Words | None = None
 
+    def short_in(self, first: int, stop: int) -> list[int]:
+        """The rows below T1 among [first, stop)."""
+        short = self.short
+        if not short or short[0] >= stop or short[-1] < first:
+            return []
+        return short[bisect_left(short, first) : bisect_left(short, stop)]
+
+    def plain(self, first: int, stop: int) -> bool:
+        """Whether there is nothing to tell of rows [first, stop) but their ids."""
+        return self.begins is None and self.loss is None and not self.short_in(first, stop)
+
 
 class Gathered(NamedTuple):
     """A batch on the host: tokens [B, T1] in the shards' dtype, lengths int32 [B] or None where all rows are full,
@@ -57,6 +68,10 @@ class Gathered(NamedTuple):
     lengths: np.ndarray | None
     begins: np.ndarray | None
     unlearnt: np.ndarray | None = None
+
+
+Told = tuple["np.ndarray | None", "Words | None", "Words | None"]
+"""lengths, begins and unlearnt of Gathered."""
 
 
 class MappedShards:
@@ -108,16 +123,23 @@ class MappedShards:
     def gather(self, block: Block, first: int, stop: int, filler: int, tokens: np.ndarray) -> Gathered:
         """Rows [first, stop) of the block, a group of it or a group's first, in `tokens` [stop - first, T1], `filler`
         beyond a row's length."""
+        self.copy(block, first, stop, filler, tokens)
+        return Gathered(tokens, *self.told(block, first, stop))
+
+    def copy(self, block: Block, first: int, stop: int, filler: int, tokens: np.ndarray) -> None:
+        """The ids of rows [first, stop) of the block into `tokens` [stop - first, T1], `filler` beyond a row's
+        length."""
         kernels.gather(self._ids, block.ids[first:stop], tokens)
-        short, lengths, begins = block.short, None, None
-        if short and short[0] < stop and short[-1] >= first:
-            for at in short[bisect_left(short, first) : bisect_left(short, stop)]:
-                tokens[at - first, block.lengths[at] :] = filler
-                lengths = block.lengths[first:stop]
+        for at in block.short_in(first, stop):
+            tokens[at - first, block.lengths[at] :] = filler
+
+    def told(self, block: Block, first: int, stop: int) -> Told:
+        """What Gathered says of rows [first, stop), a group or a group's first, beside their tokens."""
+        lengths = block.lengths[first:stop] if block.short_in(first, stop) else None
+        begins = None
         if block.begins is not None and block.of_row is not None:
             begins = block.begins[block.of_row[first] : block.of_row[stop]]
-        unlearnt = None if block.loss is None else self._unlearnt(block.loss[first:stop])
-        return Gathered(tokens, lengths, begins, unlearnt)
+        return lengths, begins, None if block.loss is None else self._unlearnt(block.loss[first:stop])
 
     def _unlearnt(self, loss: Words) -> Words:
         masked = np.flatnonzero(loss >= 0)

@@ -246,7 +246,7 @@ class WorkerLoader(Loader):
 
     def _made(self) -> Iterator[Batch]:
         after = self._batches.position = self.position
-        for tokens, *rest in self.loader:
+        for tokens, *rest, _ in self.loader:
             after += self.batch_size
             lengths, begins, unlearnt = (None if part is None else part.numpy() for part in rest)
             yield self._batch(widened(tokens.to(self._device, non_blocking=True)), lengths, begins, after, unlearnt)
