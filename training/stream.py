@@ -48,7 +48,7 @@ class BatchStream(IterableDataset[Rows]):
     ) -> None:
         self.dataset, self._batches = dataset, PositionBatches(batch_size, last, rank=rank, world=world)
         # In shared memory: persistent workers hold a copy of this object from their start on.
-        self._position = torch.tensor(position, dtype=torch.int64).share_memory_()
+        self._position = torch.tensor(position, dtype=torch.int64).share_memory_()  # type: ignore[no-untyped-call]
 
     @property
     def position(self) -> int:
@@ -90,17 +90,18 @@ class BatchStream(IterableDataset[Rows]):
 
     def _piece(self, block: Block, start: int, stop: int, after: range) -> Iterator[Rows]:
         """Rows [start, stop) of the block as batches; after: the position behind each of them."""
-        share, shards = len(self._batches.own), self.dataset.shards
+        share = len(self._batches.own)
         tokens = np.empty((stop - start, self.dataset.width), self.dataset.dtype)
-        shards.copy(block, start, stop, self.dataset.filler, tokens)
+        self.dataset.shards.copy(block, start, stop, self.dataset.filler, tokens)
         batches = torch.from_numpy(tokens).view(-1, share, self.dataset.width).unbind()
         if block.plain(start, stop):
             return map(Rows, batches, repeat(None), repeat(None), repeat(None), after)
-        told = (shards.told(block, at, at + share) for at in range(start, stop, share))
-        return (
-            Rows(batch, *(part if part is None else torch.from_numpy(part) for part in parts), position)
-            for batch, parts, position in zip(batches, told, after, strict=False)
-        )
+        return map(self._told, repeat(block), range(start, stop, share), batches, after)
+
+    def _told(self, block: Block, at: int, batch: torch.Tensor, position: int) -> Rows:
+        parts = self.dataset.shards.told(block, at, at + len(batch))
+        lengths, begins, unlearnt = (None if part is None else torch.from_numpy(part) for part in parts)
+        return Rows(batch, lengths, begins, unlearnt, position)
 
     def _filled(self, first: int) -> Rows:
         """The last batch of a fixed split, rows of no tokens among its own."""
