@@ -29,6 +29,7 @@ from benchmarks.loader_figures import ROUNDS, Read, peer_rates, rates, ratio, re
 from benchmarks.loader_formats import random_reads, real_shares, text_against_shards
 from training.dataset import PackedDataset, PositionBatches, keep
 from training.examples import AsMapping
+from training.gather import Room
 from training.loader import build_dataloader
 from training.pin import Pin, open_pin
 from training.stream import BatchStream
@@ -39,7 +40,7 @@ PEERS = ("datatrove", "datasets", "grain", "litdata", "mosaicml-streaming", "meg
 def direct(pin: Pin, batch: int, *, documents: bool) -> Read:
     """What the host does for a GPU: order, gather into a slot of the ring and, asked for, documents' borders."""
     dataset = PackedDataset(pin, isolate_documents=documents)
-    slot, position = np.empty((batch, LENGTH + 1), dataset.dtype), iter(range(0, 1 << 60, batch))
+    slot, position = Room(np.empty((batch, LENGTH + 1), dataset.dtype)), iter(range(0, 1 << 60, batch))
 
     def read() -> None:
         dataset.rows(next(position), batch, slot)

@@ -17,7 +17,7 @@ from torch import Tensor, from_numpy
 
 from tasks.artifacts.shards import ShardReader
 from training.ahead import Ahead
-from training.gather import Block, Gathered, MappedShards
+from training.gather import Block, Gathered, MappedShards, Room
 from training.order import GLOBAL, Order, Shuffle
 from training.pin import Pin
 
@@ -104,9 +104,10 @@ class PackedDataset:
             asked = np.asarray(positions, np.int64)
             held = asked if self.order else asked[asked < self.sequences]
             out = np.empty((len(asked), self.width), self.dtype)
-            found = self.shards.gather(self.locate(held), 0, len(held), self.filler, out[: len(held)])
+            room = Room(out[: len(held)])
+            found = self.shards.gather(self.locate(held), 0, len(held), self.filler, room)
             gathered = self._filled(found, out)
-        tokens, lengths, begins, unlearnt = gathered
+        tokens, lengths, begins, unlearnt, _ = gathered
         return Rows(
             from_numpy(tokens),
             None if lengths is None else from_numpy(lengths),
@@ -114,16 +115,18 @@ class PackedDataset:
             None if unlearnt is None else from_numpy(unlearnt),
         )
 
-    def rows(self, first: int, count: int, out: np.ndarray | None = None) -> Gathered:
+    def rows(self, first: int, count: int, room: Room | None = None) -> Gathered:
         """The rows at positions [first, first + count); those beyond the end of a fixed split are empty. They are
-        written into `out` [count, T1] where it is given: of the shards' dtype, or wider."""
-        if out is None:
-            out = np.empty((count, self.width), self.dtype)
+        written into `room` where it is given, of `count` rows."""
+        if room is None:
+            room = Room(np.empty((count, self.width), self.dtype))
         held = count if self.order else min(count, max(0, self.sequences - first))
         block, at = self._ahead.find(first, held)
         if held == count:
-            return self.shards.gather(block, at, at + held, self.filler, out)
-        return self._filled(self.shards.gather(block, at, at + held, self.filler, out[:held]), out)
+            return self.shards.gather(block, at, at + held, self.filler, room)
+        return self._filled(
+            self.shards.gather(block, at, at + held, self.filler, Room(room.tokens[:held])), room.tokens
+        )
 
     def locate(self, positions: np.ndarray, group: int | None = None) -> Block:
         """Where the sequences at `positions` int64 [n] lie; begins are counted from the first row of each `group` rows,
