@@ -29,8 +29,10 @@ from benchmarks.loader_figures import ROUNDS, Read, peer_rates, rates, ratio, re
 from benchmarks.loader_formats import random_reads, real_shares, text_against_shards
 from training.dataset import PackedDataset, PositionBatches, keep
 from training.examples import AsMapping
+from training.gather import Room
 from training.loader import build_dataloader
 from training.pin import Pin, open_pin
+from training.stream import BatchStream
 
 PEERS = ("datatrove", "datasets", "grain", "litdata", "mosaicml-streaming", "megatron-core", "ai2-olmo-core")
 
@@ -38,7 +40,7 @@ PEERS = ("datatrove", "datasets", "grain", "litdata", "mosaicml-streaming", "meg
 def direct(pin: Pin, batch: int, *, documents: bool) -> Read:
     """What the host does for a GPU: order, gather into a slot of the ring and, asked for, documents' borders."""
     dataset = PackedDataset(pin, isolate_documents=documents)
-    slot, position = np.empty((batch, LENGTH + 1), dataset.dtype), iter(range(0, 1 << 60, batch))
+    slot, position = Room(np.empty((batch, LENGTH + 1), dataset.dtype)), iter(range(0, 1 << 60, batch))
 
     def read() -> None:
         dataset.rows(next(position), batch, slot)
@@ -53,9 +55,15 @@ def batches(pin: Pin, batch: int, *names: str, **how: Any) -> Read:
 
 
 def standard(pin: Pin, batch: int, collate: Any) -> Read:
-    """The dataset in a plain DataLoader without workers."""
+    """The stream of batches in a plain DataLoader without workers."""
+    made = iter(DataLoader(BatchStream(PackedDataset(pin), batch), batch_size=None, collate_fn=collate))
+    return lambda: next(made)
+
+
+def by_index(pin: Pin, batch: int) -> Read:
+    """The map-style dataset in a plain DataLoader without workers."""
     sampler = PositionBatches(batch, None)
-    made = iter(DataLoader(PackedDataset(pin), batch_sampler=sampler, collate_fn=collate))  # type: ignore[arg-type]
+    made = iter(DataLoader(PackedDataset(pin), batch_sampler=sampler, collate_fn=keep))  # type: ignore[arg-type]
     return lambda: next(made)
 
 
@@ -85,6 +93,7 @@ def own_speed(pin: Pin, batch: int) -> dict[str, float]:
             pin, batch, "input_ids", "labels", "cu_seqlens", "position_ids", isolate_documents=True
         ),
         "DataLoader": standard(pin, batch, keep),
+        "DataLoader, map-style": by_index(pin, batch),
         "DataLoader, int64 mapping": standard(pin, batch, AsMapping("model", False)),
     }
     found = rates(batch * LENGTH, read)

@@ -171,6 +171,38 @@ def test_rows_with_many_documents_are_found_whole(tmp_path: Path) -> None:
         assert found.tolist() == expected
 
 
+@pytest.mark.parametrize("labels", ["shifted", "model"])
+@pytest.mark.parametrize("corpus", ["books", "chats"])
+def test_what_is_written_with_the_tokens_is_what_follows_from_them(
+    pin: Pin, tmp_path: Path, labels: str, corpus: str
+) -> None:
+    """The loader's batches on a CPU, written in one pass, against those made of the same rows part by part: short rows,
+    documents that begin at a row's last id, ids without loss, rows that fill up the last batch."""
+    if corpus == "chats":
+        chat = [[10, 11, 12, 13, 14, 2], [20, 21, 2], [22, 23, 2]]
+        learnt = [0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 0, 1]
+        lay_pin(tmp_path, {"a": {"train": [[[*range(30, 37), 2], [40, 2]]]}, "chat": {"train": [chat]}},
+                losses={"chat": learnt})  # fmt: skip
+        pin = open_pin(FINGERPRINT, tmp_path)
+    whole = build_dataloader(pin, batch_size=3, labels=labels, isolate_documents=True, steps=200)
+    fixed = [] if corpus == "chats" else build_dataloader(
+        pin, batch_size=3, labels=labels, isolate_documents=True, split="validation"
+    )  # fmt: skip
+    late = 0
+    for loader in (whole, fixed):
+        for batch in loader:
+            rows = loader.dataset.__getitems__([*range(batch.position - 3, batch.position)])
+            tokens, *rest = rows[:4]
+            lengths, begins, unlearnt = (None if part is None else part.numpy() for part in rest)
+            single = Batch(tokens.long(), lengths, begins, labels, batch.position, unlearnt=unlearnt)
+            late += int((begins % 9 == 8).sum())
+            for name in ("input_ids", "labels", "position_ids", "document_ids", "cu_seqlens"):
+                own, other = getattr(batch, name), getattr(single, name)
+                assert own.dtype == other.dtype and torch.equal(own, other), name
+            assert batch.max_seqlen == single.max_seqlen and batch.position_ids.is_contiguous()
+    assert late
+
+
 @pytest.mark.parametrize("isolate", [False, True])
 @pytest.mark.parametrize("labels", ["shifted", "model"])
 def test_examples_for_other_trainers_are_the_same_rows(pin: Pin, labels: str, isolate: bool) -> None:

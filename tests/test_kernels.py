@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from training import feistel, kernels
+from training import feistel, finding, kernels
 from training.borders import Spans
 from training.borders import borders as by_numpy
 
@@ -53,6 +53,26 @@ def test_borders_of_the_inputs_leave_out_what_begins_beyond_them(rows, ahead) ->
             assert found.tolist() == wanted and found.dtype == np.int32
 
 
+@given(
+    rows=st.lists(st.lists(st.booleans(), min_size=9, max_size=9), min_size=1, max_size=6),
+    ahead=st.integers(0, 1),
+    dtype=st.sampled_from(["<u2", "<i8"]),
+)
+def test_gathering_apart_writes_what_the_single_kernels_do(rows, ahead, dtype) -> None:
+    begin = np.array(rows)
+    begin[:, 0] = True
+    begins, width, count = np.flatnonzero(begin), 9 - ahead, len(rows)
+    flat, starts = np.arange(300, 400).astype("<u2"), np.arange(count) * 7
+    tokens, labels = np.empty((2, count, 9), dtype)
+    positions = np.full(count * width + kernels.SLACK, 7, dtype)
+    borders = kernels.gather_apart(flat, starts, begins, tokens, labels, positions, 5)
+    expected = np.stack([flat[start : start + 9] for start in starts])
+    assert (tokens == expected).all() and (labels == np.where(begin, 5, expected)).all()
+    pieces = kernels.piece_borders(begins, count, width, ahead)
+    assert borders.tolist() == pieces.tolist() and borders.dtype == np.int32
+    assert positions[: count * width].tolist() == kernels.positions(pieces).tolist()
+
+
 @pytest.mark.parametrize("size", [1, 2, 15, 17, 1000, 488_281_250, (1 << 33) + 7])
 def test_compiled_permutations_are_those_of_numpy(size: int, monkeypatch) -> None:
     index = np.unique(np.random.default_rng(size).integers(0, size, 5000)).astype(np.uint64)
@@ -81,9 +101,12 @@ def test_borders_are_those_of_numpy_and_of_a_plain_loop(sizes, width, chance, sk
     total = sum(sizes)
     start = np.array([chance.randrange(total) for _ in range(20)])
     stop = np.minimum(start + width, total)
-    same = np.ones(20, np.int64)
-    spans = Spans(same * skew, same * len(sizes), same * 2 * total, 2 * start, 2 * stop)
-    begins, of_row = kernels.borders(words, np.stack(spans), width, 2, group)
+    shards = np.zeros(20, np.int64)
+    places = np.array([[0], [0], [0], [skew], [len(sizes)], [total]])
+    knots = finding.laid_knots(words, skew, len(sizes), 2 * total)[None]
+    lengths = stop - start
+    begins, of_row = finding.borders(words, places, knots, shards, start, lengths, width=width, item=2, group=group)
+    spans = Spans(*(shards + part for part in (skew, len(sizes), 2 * total, 2 * start, 2 * stop)))
     row, byte = by_numpy(everything, spans, width)
     assert begins.tolist() == (row % group * width + np.maximum(byte // 2 - start[row], 0)).tolist()
     assert of_row.tolist() == np.concatenate([[0], np.cumsum(np.bincount(row, minlength=20))]).tolist()

@@ -9,6 +9,7 @@ from typing import Any
 
 NAMES = {
     "Batch": "batch",
+    "BatchStream": "stream",
     "ExampleDataset": "examples",
     "LLMDataCollator": "collate",
     "LMTextDataset": "online",

@@ -17,7 +17,7 @@ from torch import Tensor, from_numpy
 
 from tasks.artifacts.shards import ShardReader
 from training.ahead import Ahead
-from training.gather import Block, Gathered, MappedShards
+from training.gather import Block, Gathered, MappedShards, Room
 from training.order import GLOBAL, Order, Shuffle
 from training.pin import Pin
 
@@ -26,12 +26,13 @@ class Rows(NamedTuple):
     """A gathered batch: tokens [B, T1] in the shards' dtype (torch.uint16 or int32); lengths int32 [B], None where all
     rows are full; begins int64 [m], where documents are isolated: row * T1 + place of each row's start and of each
     document that begins in it; unlearnt int64 [k], where some shard has such: row * T1 + place of each id that
-    carries no loss."""
+    carries no loss; position: of the run, after the global batch that they are a share of, where they are one."""
 
     tokens_BT1: Tensor
     lengths_B: Tensor | None
     begins: Tensor | None
     unlearnt: Tensor | None
+    position: int | None = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class PackedDataset:
     ) -> None:
         self.pin, self.split, self.shuffle, self.isolate_documents = pin, split, shuffle, isolate_documents
         self.width = pin.schedule.tokens_per_sequence + 1
-        self.dtype, self._eos = np.dtype(pin.schedule.dtype), pin.schedule.eos_id
+        self.dtype, self.filler = np.dtype(pin.schedule.dtype), pin.schedule.eos_id
         self.order = Order(pin.schedule, shuffle) if split == "train" else None
         self.sources = self.order.sources if self.order else sorted(pin.schedule.sources)
         held = [pin.schedule.sources[name].get(split) for name in self.sources]
@@ -103,9 +104,10 @@ class PackedDataset:
             asked = np.asarray(positions, np.int64)
             held = asked if self.order else asked[asked < self.sequences]
             out = np.empty((len(asked), self.width), self.dtype)
-            found = self.shards.gather(self.locate(held), 0, len(held), self._eos, out[: len(held)])
+            room = Room(out[: len(held)])
+            found = self.shards.gather(self.locate(held), 0, len(held), self.filler, room)
             gathered = self._filled(found, out)
-        tokens, lengths, begins, unlearnt = gathered
+        tokens, lengths, begins, unlearnt, _ = gathered
         return Rows(
             from_numpy(tokens),
             None if lengths is None else from_numpy(lengths),
@@ -113,16 +115,18 @@ class PackedDataset:
             None if unlearnt is None else from_numpy(unlearnt),
         )
 
-    def rows(self, first: int, count: int, out: np.ndarray | None = None) -> Gathered:
+    def rows(self, first: int, count: int, room: Room | None = None) -> Gathered:
         """The rows at positions [first, first + count); those beyond the end of a fixed split are empty. They are
-        written into `out` [count, T1] where it is given: of the shards' dtype, or wider."""
-        if out is None:
-            out = np.empty((count, self.width), self.dtype)
+        written into `room` where it is given, of `count` rows."""
+        if room is None:
+            room = Room(np.empty((count, self.width), self.dtype))
         held = count if self.order else min(count, max(0, self.sequences - first))
         block, at = self._ahead.find(first, held)
         if held == count:
-            return self.shards.gather(block, at, at + held, self._eos, out)
-        return self._filled(self.shards.gather(block, at, at + held, self._eos, out[:held]), out)
+            return self.shards.gather(block, at, at + held, self.filler, room)
+        return self._filled(
+            self.shards.gather(block, at, at + held, self.filler, Room(room.tokens[:held])), room.tokens
+        )
 
     def locate(self, positions: np.ndarray, group: int | None = None) -> Block:
         """Where the sequences at `positions` int64 [n] lie; begins are counted from the first row of each `group` rows,
@@ -151,7 +155,7 @@ class PackedDataset:
         count, missing = len(out), len(out) - len(held.tokens)
         if not missing:
             return held
-        out[count - missing :] = self._eos
+        out[count - missing :] = self.filler
         lengths = np.full(count - missing, self.width, np.int32) if held.lengths is None else held.lengths
         begins = held.begins
         if begins is not None:

@@ -59,7 +59,7 @@ class AsMapping:
 
 def as_mapping(rows: Rows, labels: Labels, isolate_documents: bool) -> dict[str, Tensor]:
     """input_ids, labels and attention_mask or position_ids, each int64 [B, W]."""
-    tokens, *rest = rows
+    tokens, *rest, _ = rows
     lengths, begins, unlearnt = (None if part is None else part.numpy() for part in rest)
     batch = Batch(widened(tokens), lengths, begins if isolate_documents else None, labels, 0, unlearnt=unlearnt)
     fields = {"input_ids": batch.input_ids, "labels": batch.labels}

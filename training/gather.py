@@ -2,7 +2,7 @@
 
 In: numbers of sequences. Out: a Block that says where they lie and where documents begin in them (from the shards'
 index, never by looking for EOS), computed for thousands of sequences at once; and batches gathered from it. It
-knows no order, no label and no device. Legend: n rows of a block, B of a batch, T1 = tokens_per_sequence + 1.
+knows no order and no device. Legend: n rows of a block, B of a batch, T1 = tokens_per_sequence + 1.
 
 A row of 4 KB costs 0.5 us to gather, from any number of shards, 0.06 us to locate and as much again where its documents
 are asked for (one core, 2026).
@@ -20,8 +20,9 @@ import numpy as np
 
 from tasks.artifacts.schedule import Shard
 from tasks.artifacts.shards import HEADER, ShardError, ShardIndex, array_place
-from training import kernels
+from training import finding, kernels
 from training.borders import Spans, borders, count_upto
+from training.masks import IGNORED
 from training.region import Region, span
 
 BOUNDS_HEADER = 4096
@@ -47,16 +48,53 @@ class Block(NamedTuple):
     of_row: memoryview | None
     loss: Words | None = None
 
+    def short_in(self, first: int, stop: int) -> list[int]:
+        """The rows below T1 among [first, stop)."""
+        short = self.short
+        if not short or short[0] >= stop or short[-1] < first:
+            return []
+        return short[bisect_left(short, first) : bisect_left(short, stop)]
+
+    def plain(self, first: int, stop: int) -> bool:
+        """Whether there is nothing to tell of rows [first, stop) but their ids."""
+        return self.begins is None and self.loss is None and not self.short_in(first, stop)
+
+
+class Room(NamedTuple):
+    """Where a batch is gathered: tokens [B, T1] of the shards' dtype or wider; and, to write more in the same pass, of
+    tokens' dtype, labels [B, T1] and positions [B * W + training.kernels.SLACK], W being T1, or T1 - 1 where a row's
+    inputs end before its last id."""
+
+    tokens: np.ndarray
+    labels: np.ndarray | None = None
+    positions: np.ndarray | None = None
+
 
 class Gathered(NamedTuple):
     """A batch on the host: tokens [B, T1] in the shards' dtype, lengths int32 [B] or None where all rows are full,
     begins int64 [m] as in Block, counted from the batch's first row. unlearnt int64 [k]: row * T1 + place of each id
-    that carries no loss, ascending; None where no shard has such ids."""
+    that carries no loss, ascending; None where no shard has such ids. apart: what was written in the same pass, if it
+    was."""
 
     tokens: np.ndarray
     lengths: np.ndarray | None
     begins: np.ndarray | None
     unlearnt: np.ndarray | None = None
+    apart: Apart | None = None
+
+
+class Apart(NamedTuple):
+    """What is told of isolated documents: labels [B, T1] and positions [B, W] as in training.batch.Batch, before inputs
+    and targets are shifted against each other; borders int32 [documents + 1], where pieces begin among the B * W places
+    and their end."""
+
+    labels: np.ndarray
+    positions: np.ndarray
+    borders: np.ndarray
+
+
+Told = tuple["np.ndarray | None", "Words | None", "Words | None"]
+"""lengths, begins and unlearnt of Gathered."""
 
 
 class MappedShards:
@@ -82,6 +120,7 @@ class MappedShards:
         # Per shard: is it mapped, first id, first byte of starts, stops and pointers, documents, tokens.
         self._mapped = np.zeros(len(paths), np.bool_)
         self._places = np.zeros((6, len(paths)), np.int64)
+        self._knots = np.zeros((len(paths), finding.KNOTS + 1), np.int32)
         self._looked = np.full(len(paths), -np.inf)
 
     def find(self, numbers: Words, *, documents: bool, group: int) -> Block:
@@ -89,9 +128,7 @@ class MappedShards:
         it was laid."""
         shards, places = self.split(numbers)
         self._open(shards)
-        ids, lengths, spans = kernels.find(
-            self._words, self._places, shards, places, self.dtype.itemsize, spans=documents
-        )
+        ids, lengths = finding.find(self._words, self._places, shards, places)
         if len(lengths) and not 1 <= lengths.min() <= lengths.max() <= self.width:
             at = int(np.flatnonzero((lengths < 1) | (lengths > self.width))[0])
             raise ShardError(
@@ -99,25 +136,56 @@ class MappedShards:
                 f"1 to {self.width}; fetch the pin again"
             )
         short = np.flatnonzero(lengths < self.width).tolist()
-        begins, of_row = self._begins(spans, group) if documents else (None, None)
+        begins, of_row = self._begins(shards, ids, lengths, group) if documents else (None, None)
         loss = None
         if self._loss is not None:
             loss = np.where(self._loss[shards] < 0, -1, self._loss[shards] + ids - self._places[0, shards])
         return Block(ids, lengths.astype(np.int32), short, begins, of_row, loss)
 
-    def gather(self, block: Block, first: int, stop: int, filler: int, tokens: np.ndarray) -> Gathered:
-        """Rows [first, stop) of the block, a group of it or a group's first, in `tokens` [stop - first, T1], `filler`
-        beyond a row's length."""
+    def gather(self, block: Block, first: int, stop: int, filler: int, room: Room) -> Gathered:
+        """Rows [first, stop) of the block, a group of it or a group's first, `filler` beyond a row's length."""
+        if room.labels is not None and room.positions is not None:
+            return self._gather_apart(block, first, stop, filler, room.tokens, room.labels, room.positions)
+        self.copy(block, first, stop, filler, room.tokens)
+        return Gathered(room.tokens, *self.told(block, first, stop))
+
+    def _gather_apart(
+        self,
+        block: Block,
+        first: int,
+        stop: int,
+        filler: int,
+        tokens: np.ndarray,
+        labels: np.ndarray,
+        positions: np.ndarray,
+    ) -> Gathered:
+        lengths, begins, unlearnt = self.told(block, first, stop)
+        if begins is None:
+            raise ValueError("positions are asked for, and documents are not isolated")
+        starts = block.ids[first:stop]
+        found = kernels.gather_apart(self._ids, starts, begins, tokens, labels, positions, IGNORED)
+        for at in block.short_in(first, stop):
+            tokens[at - first, block.lengths[at] :] = filler
+            labels[at - first, block.lengths[at] :] = IGNORED
+        if unlearnt is not None:
+            labels.reshape(-1)[unlearnt] = IGNORED
+        counted = positions[: len(positions) - kernels.SLACK].reshape(len(tokens), -1)
+        return Gathered(tokens, lengths, begins, unlearnt, Apart(labels, counted, found))
+
+    def copy(self, block: Block, first: int, stop: int, filler: int, tokens: np.ndarray) -> None:
+        """The ids of rows [first, stop) of the block into `tokens` [stop - first, T1], `filler` beyond a row's
+        length."""
         kernels.gather(self._ids, block.ids[first:stop], tokens)
-        short, lengths, begins = block.short, None, None
-        if short and short[0] < stop and short[-1] >= first:
-            for at in short[bisect_left(short, first) : bisect_left(short, stop)]:
-                tokens[at - first, block.lengths[at] :] = filler
-                lengths = block.lengths[first:stop]
+        for at in block.short_in(first, stop):
+            tokens[at - first, block.lengths[at] :] = filler
+
+    def told(self, block: Block, first: int, stop: int) -> Told:
+        """What Gathered says of rows [first, stop), a group or a group's first, beside their tokens."""
+        lengths = block.lengths[first:stop] if block.short_in(first, stop) else None
+        begins = None
         if block.begins is not None and block.of_row is not None:
             begins = block.begins[block.of_row[first] : block.of_row[stop]]
-        unlearnt = None if block.loss is None else self._unlearnt(block.loss[first:stop])
-        return Gathered(tokens, lengths, begins, unlearnt)
+        return lengths, begins, None if block.loss is None else self._unlearnt(block.loss[first:stop])
 
     def _unlearnt(self, loss: Words) -> Words:
         masked = np.flatnonzero(loss >= 0)
@@ -138,13 +206,18 @@ class MappedShards:
         first, past = count_upto(self._region.bytes, self._spans(np.array([shard, shard]), ends, ends)).tolist()
         return start, stop, range(first - 1, past)
 
-    def _begins(self, spans: Words, group: int) -> tuple[Words, memoryview]:
+    def _begins(self, shards: Words, ids: Words, lengths: Words, group: int) -> tuple[Words, memoryview]:
         if kernels.COMPILED:
-            found, of_row = kernels.borders(self._words, spans, self.width, self.dtype.itemsize, group)
-            return found, of_row.data
-        row, byte = borders(self._region.bytes, Spans(*spans), self.width)
-        at = np.maximum(byte - spans[3, row], 0) // self.dtype.itemsize
-        of_row = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=spans.shape[1]))])
+            begins, rows = finding.borders(
+                self._words, self._places, self._knots, shards, ids, lengths,
+                width=self.width, item=self.dtype.itemsize, group=group,
+            )  # fmt: skip
+            return begins, rows.data
+        start = ids - self._places[0, shards]
+        spans = self._spans(shards, start, start + lengths)
+        row, byte = borders(self._region.bytes, spans, self.width)
+        at = np.maximum(byte - spans.start[row], 0) // self.dtype.itemsize
+        of_row = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(ids)))])
         return row % group * self.width + at, of_row.data
 
     def _spans(self, shards: Words, start: Words, stop: Words) -> Spans:
@@ -176,6 +249,8 @@ class MappedShards:
         if self._loss is not None and _has_loss(path):
             self._loss[number] = self._region.lay(self._file(number, ".loss"), held.tokens, self.width)
         self._places[:, number] = tokens // item, *bounds, pointers, documents, held.tokens
+        if kernels.COMPILED:
+            self._knots[number] = finding.laid_knots(self._words, pointers, documents, held.tokens * item)
 
     def _bounds(self, number: int, suffix: str) -> int:
         path, sequences = self._file(number, suffix), self._held[number].sequences

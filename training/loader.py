@@ -20,9 +20,10 @@ import torch
 from torch import Tensor, distributed
 from torch.utils.data import DataLoader
 
+from training import kernels
 from training.batch import Batch
 from training.dataset import Origin, PackedDataset, PositionBatches, keep
-from training.gather import Gathered
+from training.gather import Apart, Gathered
 from training.masks import Labels
 from training.order import Shuffle
 from training.pin import Pin, open_pin
@@ -177,8 +178,9 @@ class Loader:
         begins: np.ndarray | None,
         after: int,
         unlearnt: np.ndarray | None,
+        apart: Apart | None = None,
     ) -> Batch:
-        return Batch(tokens, lengths, begins, self._labels, after, lambda: self._origins(after), unlearnt)
+        return Batch(tokens, lengths, begins, self._labels, after, lambda: self._origins(after), unlearnt, apart)
 
     def _origins(self, after: int) -> list[Origin]:
         return self.dataset.origins(self._positions(after))
@@ -202,7 +204,9 @@ class DirectLoader(Loader):
         super().__init__(dataset, batches, labels, device)
         self._side = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
         slots = SLOTS if self._side else 1
-        self._ring = [Slot(len(batches.own), dataset.width, dataset.dtype, device) for _ in range(slots)]
+        # Compiled, all that is told of documents is written while a row's ids are at hand; numpy does it if asked for.
+        counted = dataset.width - (labels == "shifted") if dataset.isolate_documents and kernels.COMPILED else 0
+        self._ring = [Slot(len(batches.own), dataset.width, dataset.dtype, device, counted) for _ in range(slots)]
         if self._side:
             self._side.wait_stream(torch.cuda.current_stream(device))
 
@@ -220,7 +224,7 @@ class DirectLoader(Loader):
                 return
             slot, after = under_way.popleft()
             held: Gathered = slot.batch
-            yield self._batch(slot.take(), held.lengths, held.begins, after, held.unlearnt)
+            yield self._batch(slot.take(), held.lengths, held.begins, after, held.unlearnt, held.apart)
 
 
 class WorkerLoader(Loader):
@@ -246,7 +250,7 @@ class WorkerLoader(Loader):
 
     def _made(self) -> Iterator[Batch]:
         after = self._batches.position = self.position
-        for tokens, *rest in self.loader:
+        for tokens, *rest, _ in self.loader:
             after += self.batch_size
             lengths, begins, unlearnt = (None if part is None else part.numpy() for part in rest)
             yield self._batch(widened(tokens.to(self._device, non_blocking=True)), lengths, begins, after, unlearnt)

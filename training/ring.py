@@ -13,14 +13,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from training.gather import Gathered
+from training.gather import Gathered, Room
+from training.kernels import SLACK
 
 
 class Slot:
-    """Room for tokens [rows, width] of the shards' dtype. Warns, and goes on without, where memory cannot be pinned."""
+    """Room for tokens [rows, width] of the shards' dtype. Warns, and goes on without, where memory cannot be pinned.
+    counted: places of a row to count positions for, on a CPU; 0 for none. A GPU makes them itself."""
 
-    def __init__(self, rows: int, width: int, dtype: np.dtype, device: torch.device) -> None:
+    def __init__(self, rows: int, width: int, dtype: np.dtype, device: torch.device, counted: int = 0) -> None:
         self._on_gpu, self._shape, self._dtype = device.type == "cuda", (rows, width), dtype
+        self._counted = counted
         self.batch = Gathered(np.empty((0, width), dtype), None, None)
         if self._on_gpu:
             # torch computes little with uint16, so int16 carries the bits to the device, where they are widened.
@@ -29,13 +32,16 @@ class Slot:
             self._device = torch.empty_like(self._host, device=device, pin_memory=False)
             self._copied, self._taken = torch.cuda.Event(), torch.cuda.Event()  # type: ignore[no-untyped-call]
 
-    def room(self) -> np.ndarray:
-        """Where to gather the next batch, [rows, width]: pinned memory, free once the copy of the one before has ended;
-        on a CPU a new array of int64."""
-        if not self._on_gpu:
-            return np.empty(self._shape, np.int64)
-        self._copied.synchronize()
-        return self._host.numpy().view(self._dtype)
+    def room(self) -> Room:
+        """Where to gather the next batch: pinned memory, free once the copy of the one before has ended; on a CPU new
+        arrays of int64."""
+        if self._on_gpu:
+            self._copied.synchronize()
+            return Room(self._host.numpy().view(self._dtype))
+        tokens = np.empty(self._shape, np.int64)
+        if not self._counted:
+            return Room(tokens)
+        return Room(tokens, np.empty(self._shape, np.int64), np.empty(self._shape[0] * self._counted + SLACK, np.int64))
 
     def send(self, side: torch.cuda.Stream | None) -> None:
         """Start the copy to the device on stream `side`."""
