@@ -62,8 +62,9 @@ class Digests:
     def _of(self, file: Path, path: str, named: str) -> dict[str, Any]:
         stamp = stamp_of(file)
         known = self.known.get(str(file))
-        sha = known[4] if known and known[:4] == stamp else file_digest(file)
-        if stamp_of(file) != stamp:
+        there = known is not None and known[:4] == stamp
+        sha = known[4] if known and there else file_digest(file)
+        if not there and stamp_of(file) != stamp:
             raise SourceError(f"{named} changes while it is read: {path}", "wait for its writer")
         if time.time_ns() - max(stamp[1], stamp[2]) > FRESH_NS:
             self.seen[str(file)] = [*stamp, sha]

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tasks.artifacts.canonical import digest
 from tasks.artifacts.manifest import Manifest
 from tasks.build import Build
 from tasks.errors import IntegrityError, SpaceError
@@ -122,7 +121,7 @@ def _built(build: Build, workers: int, cluster: str | None, force: bool, progres
 
 def _sources_unchanged(build: Build) -> None:
     """What was read from outside must still lie there: else the artifact would name a digest it does not hold."""
-    if digest(build.outside_now()) != digest(build.outside):
+    if build.outside_now() != build.outside:
         raise IntegrityError(
             f"what {build.step.name} reads changed while it ran", "let the writer finish and build again"
         )

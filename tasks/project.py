@@ -85,7 +85,7 @@ class Project:
         if not path.is_file():
             raise ParamsError(f"{path} is not there", "run in a project's folder, or lay one with: gristmill init DIR")
         try:
-            recipe = deepcopy(_parsed(path.read_text(encoding="utf-8")))
+            recipe = deepcopy(_read(path.read_text(encoding="utf-8")))
         except (yaml.YAMLError, UnicodeDecodeError) as error:
             raise ParamsError(f"{path} is not YAML: {' '.join(str(error).split())}", "correct that line") from error
         if not isinstance(recipe, dict):
@@ -105,8 +105,8 @@ class Project:
 
 
 @lru_cache(maxsize=4)
-def _parsed(text: str) -> Any:
-    """YAML takes 10 to 15 ms for such a file, and a build of a step asks for sections five to eight times."""
+def _read(text: str) -> Any:
+    """What params.yaml says; a build asks some ten times for the same."""
     return yaml.load(text, _Loader)  # noqa: S506 a SafeLoader
 
 

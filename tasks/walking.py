@@ -22,12 +22,7 @@ def walk(root: Path, named: str) -> Iterator[str]:
     """
     if root.is_file():
         return iter([root.name])
-    paths: list[str] = []
-    for folder, folders, files in os.walk(root, onerror=_unreadable(named)):
-        here = Path(folder)
-        folders[:] = sorted(name for name in folders if _wanted(here / name, root, named))
-        paths += [(here / name).relative_to(root).as_posix() for name in files if _wanted(here / name, root, named)]
-    return iter(sorted(paths))
+    return iter(sorted(_below(root, root, "", named)))
 
 
 def without(paths: Sequence[str], patterns: Any, named: str) -> tuple[list[str], dict[str, int]]:
@@ -43,15 +38,37 @@ def without(paths: Sequence[str], patterns: Any, named: str) -> tuple[list[str],
     return [path for path in paths if first[path] is None], {pattern: counts[pattern] for pattern in patterns}
 
 
-def _wanted(path: Path, root: Path, named: str) -> bool:
-    if path.name.startswith(".") or path.name == "__pycache__":
+def _below(folder: Path, root: Path, prefix: str, named: str) -> Iterator[str]:
+    """Paths below a folder, each with `prefix` before it."""
+    try:
+        with os.scandir(folder) as found:
+            entries = [entry for entry in found if _is_named(entry.name, named)]
+    except OSError as error:
+        raise SourceError(
+            f"{named} cannot be read: {error.strerror}: {error.filename}", "give the right to read it"
+        ) from error
+    for entry in entries:
+        if entry.is_symlink():
+            _check_link(Path(entry.path), root, named)
+        elif entry.is_dir(follow_symlinks=False):
+            yield from _below(Path(entry.path), root, f"{prefix}{entry.name}/", named)
+        elif entry.is_file(follow_symlinks=False):
+            yield prefix + entry.name
+
+
+def _is_named(name: str, named: str) -> bool:
+    """Whether a name is one of those that are looked at."""
+    if name.startswith(".") or name == "__pycache__":
         return False
     try:
-        path.name.encode()
+        name.encode()
     except UnicodeEncodeError:
-        raise SourceError(f"{named} holds a file whose name is not UTF-8: {path.name!a}", "rename it") from None
-    if not path.is_symlink():
-        return path.is_dir() or path.is_file()
+        raise SourceError(f"{named} holds a file whose name is not UTF-8: {name!a}", "rename it") from None
+    return True
+
+
+def _check_link(path: Path, root: Path, named: str) -> None:
+    """A link is passed over; raises SourceError where it leads to nothing or out of the source."""
     try:
         target = path.resolve(strict=True)
     except (OSError, RuntimeError) as error:
@@ -61,11 +78,3 @@ def _wanted(path: Path, root: Path, named: str) -> bool:
             f"{named} holds {path.relative_to(root)}, a link out of the source",
             "put the file itself there, or name its folder as a source of its own",
         )
-    return False
-
-
-def _unreadable(named: str) -> Any:
-    def fail(error: OSError) -> None:
-        raise SourceError(f"{named} cannot be read: {error.strerror}: {error.filename}", "give the right to read it")
-
-    return fail

@@ -4,6 +4,7 @@ import codecs
 import csv
 import hashlib
 import json
+import re
 from collections import Counter
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from benchmarks.reading_corpus import legacy_samples, outcome
 from tasks.ingest.fields import Reject, read_fields
+from tasks.text import encodings
 from tasks.text.encodings import Decoded, Undecodable, codec_of, declared_in, decode, mended
 from tests.corpora import SHARED, shared
 
@@ -207,3 +209,9 @@ def test_no_real_text_is_mended():
     assert len(texts) > 100
     for path in texts:
         assert mended(path.read_text(errors="replace")) is None, path
+
+
+@pytest.mark.parametrize("raw", [b"a\0b", b"\x1b$B", b"\x1b(B", b"a\x1b[0m", b"\x1b", b"plain $( text"], ids=str)
+def test_nul_and_escapes_to_other_sets_are_odd(raw):
+    """Colours of a terminal are not, nor the letters that follow such an escape."""
+    assert encodings._is_odd(raw) == bool(re.search(rb"\0|\x1b[$(]", raw))

@@ -133,9 +133,61 @@ RECORDS = st.dictionaries(NAMES, st.text(max_size=20) | VALUES, max_size=5)
 
 @given(st.lists(RECORDS, max_size=6), st.booleans(), st.sampled_from(["web", "code", "chat"]))
 @settings(max_examples=300)
-def test_any_record(values, escaped, kind):
+def test_any_record(tmp_path_factory, values, escaped, kind):
     data = b"\n".join(json.dumps(value, ensure_ascii=escaped).encode("utf-8", "surrogatepass") for value in values)
-    assert one_by_one(data, kind) == the_long_way(data, kind)
+    agree(data, tmp_path_factory.getbasetemp(), kind)
+
+
+BLANKS, KEYS = [b"", b" ", b"\t\r"], [b'"text"', b'"text"', b'"content"', b'"url"', b'"te\\u0078t"', '"é"'.encode()]
+PIECES = [
+    *(b'"' + b"y" * size + end + b'"' for size in (30, 31, 32, 64) for end in (b"\\n", b'\\"', b"\\u00e9", b"{]")),
+    *(
+        b'"x"',
+        b'""',
+        b"1",
+        b"-0",
+        b"1.5",
+        b"1e19",
+        b"null",
+        b"[1,{}]",
+        b'{"text":"in"}',
+        b'"\\ud83d\\ude00"',
+        b'"\\ud83d"',
+    ),
+    *(b'"\\', b'"', b"{", b"}", b"[", b"]", b",", b":", b"\\", b'"\xff"', b'"\x01"', b"NaN", b'"\\u00z0"', b"\x00"),
+]
+FIELDS = st.tuples(*map(st.sampled_from, (BLANKS, KEYS, BLANKS, BLANKS, PIECES[:27], BLANKS))).map(
+    lambda part: part[0] + part[1] + part[2] + b":" + b"".join(part[3:])
+)
+LINES_OF_ANY_KIND = st.builds(
+    lambda fields, at, piece, cut: (
+        (line := b"{" + b",".join(fields) + b"}")[: at or len(line)] + piece + line[(at or len(line)) + cut :]
+    ),
+    st.lists(FIELDS, max_size=4),
+    st.integers(0, 60),
+    st.sampled_from([b"", b"", b"", *PIECES]),
+    st.integers(0, 2),
+)
+
+
+@given(st.lists(LINES_OF_ANY_KIND, max_size=6), st.sampled_from(["web", "code", "book"]))
+@settings(max_examples=300)
+def test_any_line(tmp_path_factory, lines, kind):
+    """Objects with odd fields, whole and spoilt at some byte."""
+    agree(b"\n".join(lines), tmp_path_factory.getbasetemp(), kind)
+
+
+def test_lines_that_make_objects_only_together(tmp_path):
+    """What is left of records is parsed in one go: no value may reach from a record into the next."""
+    whole = b'{"text": "t", "n": 1}'
+    for one, other in [
+        (b'{"text": "a", "n": [1', b"2]}"),
+        (b'{"text": "a"},{"text": "b"}', b""),
+        (b'{"text": "a", "n": "', b'"}'),
+        (b'{"text": "a"}]', b'[{"text": "b"}'),
+    ]:
+        documents, _, rejects, _ = agree(b"\n".join([whole, one, whole, other, whole]), tmp_path)
+        assert len(documents) == 3 and len(rejects) == 1 + bool(other)
 
 
 def test_the_quick_way_is_taken():
