@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Hashable
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +85,7 @@ class Project:
         if not path.is_file():
             raise ParamsError(f"{path} is not there", "run in a project's folder, or lay one with: gristmill init DIR")
         try:
-            recipe = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506 a SafeLoader
+            recipe = deepcopy(_read(path.read_text(encoding="utf-8")))
         except (yaml.YAMLError, UnicodeDecodeError) as error:
             raise ParamsError(f"{path} is not YAML: {' '.join(str(error).split())}", "correct that line") from error
         if not isinstance(recipe, dict):
@@ -100,6 +102,12 @@ class Project:
     def params(self, step: Step) -> StepParams:
         """The checked section of `step`; raises ParamsError naming each key, its value and what was expected."""
         return checked(step.params, step.name, self.section(step.name))
+
+
+@lru_cache(maxsize=4)
+def _read(text: str) -> Any:
+    """What params.yaml says; a build asks some ten times for the same."""
+    return yaml.load(text, _Loader)  # noqa: S506 a SafeLoader
 
 
 def checked(model: type[StepParams], name: str, section: dict[str, Any]) -> StepParams:
