@@ -25,7 +25,7 @@ import pyarrow as pa
 from tasks.counting import Units, counted_once, source_of
 from tasks.step import Artifact, Step
 from tasks.suites import VISIBLE, Ratio, Suite
-from tasks.text.columns import text_buffers
+from tasks.text.byte_counts import visible_ascii
 
 MOST_ROWS = 250_000
 """Rows that Great Expectations looks at itself, in the columns that it must: 0.5 s of CPU for as many (measured)."""
@@ -111,11 +111,8 @@ def with_visible(table: pa.Table, columns: Sequence[str]) -> pa.Table:
 def _visible(column: pa.ChunkedArray) -> pa.Array:
     """`visible` of each value; of ASCII by a count of its bytes, as there may be a million of them."""
     texts = column.cast(pa.large_string())
-    offsets, data = text_buffers(texts)
-    shown = np.concatenate(([0], np.cumsum((data > 32) & (data < 127))))
-    wide = np.concatenate(([0], np.cumsum(data > 127)))
-    counts = shown[offsets[1:]] - shown[offsets[:-1]]
-    for row in np.flatnonzero(wide[offsets[1:]] > wide[offsets[:-1]]).tolist():
+    counts, wide = visible_ascii(texts)
+    for row in np.flatnonzero(wide).tolist():
         counts[row] = visible(texts[row].as_py())
     return pa.array(counts, pa.int64(), mask=texts.is_null().to_numpy())
 

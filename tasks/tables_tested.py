@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from tasks.profile import profile_table, sample_rows, with_visible
 from tasks.step import Artifact, Step
 from tasks.suites import VISIBLE, Expected, Suite
 from tasks.tallies import Tally, add_rows, new_tallies
+from tasks.tally_columns import BadCondition
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def rows_of(step: Step, artifact: Artifact, suite: Suite, totals: Mapping[str, i
         return f"{units[number]} row {place - starts[number]}"
 
     subject = Subject("rows", list(columns), count, label, suite, totals, tallies)
-    wanted = _looked_at([subject.expected[number] for number in uncounted(subject)])
+    wanted = _looked_at([subject.expected[number] for number in uncounted(subject)], columns)
     if not wanted:
         return Table(subject, pa.table({}), [])
     sample = sample_rows(step, artifact, wanted)
@@ -78,7 +79,7 @@ def rows_of(step: Step, artifact: Artifact, suite: Suite, totals: Mapping[str, i
 def _count(tallies: Sequence[Tally], suite: Suite, table: str, rows: pa.Table, first: int, name: str) -> None:
     try:
         add_rows(tallies, suite.of(table), rows, first)
-    except Exception as error:
+    except BadCondition as error:
         raise ParamsError(f"{name}: a row_condition of {table}: {error}", "correct it") from error
 
 
@@ -88,8 +89,10 @@ def uncounted(subject: Subject) -> list[int]:
     return [n for n in numbers if not subject.tallies[n].counted and not subject.absent(subject.expected[n])]
 
 
-def _looked_at(expected: Sequence[Expected]) -> set[str]:
-    """The columns that expectations look at, those of their conditions too."""
+def _looked_at(expected: Sequence[Expected], columns: Iterable[str]) -> set[str]:
+    """The columns that expectations look at, those of their conditions too; all of `columns` where one names none."""
+    if not all(item.columns for item in expected):
+        return set(columns)
     words = {word for item in expected for word in re.findall(r"\w+", item.condition or "")}
     named = {column for item in expected for column in item.columns} | words
     return named | {column.removesuffix(VISIBLE) for column in named}

@@ -59,7 +59,7 @@ def new_tallies(expected: Iterable[Expected]) -> list[Tally]:
 def add_rows(tallies: Iterable[Tally], expected: Iterable[Expected], rows: pa.Table, first: int) -> None:
     """Count `rows`, of which the first is row number `first` of all. A column that they lack is null in each.
 
-    Raises what pandas raises for a condition that it cannot carry out.
+    Raises BadCondition (tasks.tally_columns) for a condition that pandas cannot carry out.
     """
     part = Part(rows)
     for tally, item in zip(tallies, expected, strict=True):

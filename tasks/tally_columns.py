@@ -20,6 +20,10 @@ _COMPARE = {
 }  # fmt: skip
 
 
+class BadCondition(ValueError):
+    """A condition that pandas cannot carry out, in its words."""
+
+
 class Part:
     """Columns of one part, looked at once for all expectations."""
 
@@ -66,7 +70,7 @@ class Part:
         return self._ranges[name]
 
     def where(self, condition: str | None) -> Array | None:
-        """bool [rows]: those that fulfil the condition; None for all."""
+        """bool [rows]: those that fulfil the condition; None for all. Raises BadCondition."""
         if condition is None:
             return None
         if condition not in self._where:
@@ -94,7 +98,10 @@ class Part:
         names = [name for name in self.table.column_names if name in words]
         frame = pa.table({name: self.column(name) for name in names}).to_pandas().reindex(range(self.rows))
         found = np.zeros(self.rows, np.bool_)
-        found[frame.query(condition).index] = True
+        try:
+            found[frame.query(condition).index] = True
+        except Exception as error:
+            raise BadCondition(str(error)) from error
         return found
 
 

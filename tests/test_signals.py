@@ -273,7 +273,7 @@ def test_stop_words_are_those_of_the_texts_language():
 
 
 def test_every_list_of_stop_words_holds_words_as_they_are_split():
-    codes, (keys, _) = stop_tables()
+    codes, (keys, _, _) = stop_tables()
     for place, code in enumerate(codes):
         listed = STOP_WORDS[code].split()
         assert len(set(listed)) == len(listed) and len(listed) < 64, code

@@ -232,6 +232,16 @@ def test_what_is_not_counted_is_tested_on_a_sample_and_says_so(tmp_path, monkeyp
     assert "a sample of 5 of 9 rows" in (tmp_path / "docs" / "filter" / "rows.html").read_text()
 
 
+def test_what_looks_at_the_whole_table_sees_all_of_its_columns_and_rows(tmp_path):
+    table = {"words": [1, 2, 3], "text": ["a", "b", None]}
+    alike = expect("table_columns_to_match_set", column_set=["words", "text"])
+    count = expect("table_row_count_to_equal", value=3)
+    assert check(tmp_path, table, alike, count).success
+    alike["kwargs"]["column_set"], count["kwargs"]["value"] = ["words"], 4
+    columns, rows = check(tmp_path, table, alike, count).failures
+    assert "expect_table_columns_to_match_set" in columns and "observed 3" in rows
+
+
 def test_a_place_in_the_sample_is_named_as_the_row_that_it_is(tmp_path, monkeypatch):
     monkeypatch.setattr(tasks.tables_tested, "sample_rows", lambda *given: sample_rows(*given, 6))
     texts = ["short"] * 40 + ["much longer"] + ["short"] * 40

@@ -16,6 +16,7 @@ from pydantic import model_validator
 
 from tasks.normalize.planning import plan_text
 from tasks.step import Artifact, Folder, Step, StepParams, shapes
+from tasks.text.byte_counts import character_counts
 
 Kind = Literal["web", "book", "code", "paper", "chat"]
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -75,7 +76,7 @@ def rows(artifact: Artifact, unit: str) -> pa.Table:
             "part": pa.array([unit] * table.num_rows, pa.string()),
             "row": pa.array(range(table.num_rows), pa.int64()),
             **{name: table[name] for name in ("id", "text_sha", "source", "kind")},
-            "characters": pc.utf8_length(table["text"]).cast(pa.int64()),
+            "characters": character_counts(table["text"]),
             "bytes": pc.binary_length(table["text"]).cast(pa.int64()),
         }
     )

@@ -21,6 +21,7 @@ from tasks.errors import IntegrityError
 from tasks.normalize.chats import Chats, chats_of
 from tasks.step import Made, Reads
 from tasks.text import sha256
+from tasks.text.byte_counts import character_counts
 from tasks.text.columns import text_buffers
 from tasks.text.whitespace import normalize_texts
 
@@ -82,4 +83,4 @@ def digests(texts: pa.LargeStringArray) -> pa.StringArray:
 
 
 def _characters(table: pa.Table) -> int:
-    return int(pc.sum(pc.utf8_length(table["text"])).as_py() or 0)
+    return int(pc.sum(character_counts(table["text"])).as_py() or 0)

@@ -11,7 +11,7 @@ ellipsis included (C4 takes . ? ! and ", and DataTrove leaves out what ends with
 *Repeated*: it stands in the text already, byte for byte; the first does not count, as in DataTrove. Lines and
 paragraphs are known by 63 bits of a hash of their bytes.
 
-Speed: 700 MB of English a CPU second (one core, 2026).
+Speed: 1.9 GB of English a CPU second (one core, 2026).
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
 from tasks.text.characters import BULLET, QUOTE, TERMINAL, WHITE, character_bits
 
@@ -33,7 +36,9 @@ _LINES, _CHARACTERS, _LONGEST, _BULLETS, _ELLIPSES, _TERMINATED, _SHORT, _BRIEF 
 _REPEATED, _REPEATED_CHARACTERS, _PARAGRAPHS, _REPEATED_P, _REPEATED_P_CHARACTERS, _KEY, _HELD = range(8, 15)
 _STEP, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFF51AFD7ED558CCD)
 _HALF, _ONE = np.uint64(32), np.uint64(1)
+_BITS = np.uint64(8)
 Array = np.ndarray
+_njit = numba.njit(nogil=True, cache=True, forceinline=True)
 
 
 def count_lines(
@@ -55,39 +60,67 @@ def count_lines(
     return {name: rows_DK[:, place].copy() for place, name in enumerate(NAMES)}
 
 
+@intrinsic  # type: ignore[untyped-decorator]
+def _pointer(_typing: Any, array: Any) -> Any:
+    """The address of an array's first element, which is indexed as the array is: no references to it are counted."""
+    kind = types.CPointer(array.dtype)(array)
+    return kind, lambda context, builder, _, given: context.make_array(array)(context, builder, given[0]).data
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _from(_typing: Any, pointer: Any, at: Any) -> Any:
+    """The address of the element `at`."""
+    return pointer(pointer, at), lambda _context, builder, _, given: builder.gep(given[0], [given[1]])
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _eight_bytes(_typing: Any, data: Any, at: Any) -> Any:
+    """uint64: the eight bytes from data[at] on, the first lowest."""
+
+    def emit(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        place = builder.bitcast(builder.gep(given[0], [given[1]]), ir.IntType(64).as_pointer())
+        return builder.load(place, align=1)
+
+    return types.uint64(data, at), emit
+
+
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _count(data: Array, texts: Any, words: Any, bits: Array, masks: Any, tables: Array, rows_DK: Array) -> None:
+def _count(data_N: Array, texts: Any, words: Any, bits_C: Array, masks: Any, tables: Array, rows_DK: Array) -> None:
     (offsets_D1, ascii_D, breaks_N, breaks_D1), (starts_W, word_offsets_D1) = texts, words
+    data, bits, starts_P, slots = _pointer(data_N), _pointer(bits_C), _pointer(starts_W), tables.shape[1]
     for text in range(len(offsets_D1) - 1):
-        begin, stop, row = offsets_D1[text], offsets_D1[text + 1], rows_DK[text]
+        begin, stop, row = offsets_D1[text], offsets_D1[text + 1], _from(_pointer(rows_DK), text * rows_DK.shape[1])
         word, last_word = word_offsets_D1[text], word_offsets_D1[text + 1]
         size = 4
         while size < 2 * (breaks_D1[text + 1] - breaks_D1[text] + 1):
             size *= 2
-        lines, paragraphs = tables[0, :size], tables[1, :size]
-        lines[:], paragraphs[:] = 0, 0
+        lines, paragraphs = _pointer(tables), _from(_pointer(tables), slots)
+        for slot in range(size):
+            lines[slot], paragraphs[slot] = 0, 0
         start = begin
         for place in range(breaks_D1[text], breaks_D1[text + 1] + 1):
             end = breaks_N[place] if place < breaks_D1[text + 1] else stop
             first_word = word
-            while word < last_word and starts_W[word] < end - begin:
+            while word < last_word and starts_P[word] < end - begin:
                 word += 1
             first, last = _stripped(data, start, end, bits, masks[0])
             if first < last:
-                _line(data, first, last, ascii_D[text], bits, masks, lines, row)
+                _line(data, first, last, ascii_D[text], bits, masks, lines, size, row)
                 row[_BRIEF] += word - first_word < BRIEF_WORDS
             else:
-                _end_paragraph(paragraphs, row)
+                _end_paragraph(paragraphs, size, row)
             start = end + 1
-        _end_paragraph(paragraphs, row)
+        _end_paragraph(paragraphs, size, row)
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _line(data: Array, first: int, last: int, ascii: bool, bits: Array, masks: Any, table: Array, row: Array) -> None:
+@_njit  # type: ignore[untyped-decorator]
+def _line(
+    data: Any, first: int, last: int, ascii: bool, bits: Any, masks: Any, table: Any, size: int, row: Any
+) -> None:
     """Count the line that lies, without white space at its ends, from `first` to `last`."""
-    characters, key = last - first, _hash(data[first:last])
+    characters, key = last - first, _hash(data, first, last)
     if not ascii:
-        characters = _characters(data[first:last])
+        characters = _characters(data, first, last)
     row[_LINES] += 1
     row[_CHARACTERS] += characters
     row[_LONGEST] = max(row[_LONGEST], characters)
@@ -97,28 +130,28 @@ def _line(data: Array, first: int, last: int, ascii: bool, bits: Array, masks: A
     dots = last - first > 2 and data[last - 1] == 46 and data[last - 2] == 46 and data[last - 3] == 46
     row[_ELLIPSES] += dots or closing == 0x2026
     row[_TERMINATED] += (bits[closing] & masks[2]) != 0
-    if _known(table, key):
+    if _known(table, size, key):
         row[_REPEATED] += 1
         row[_REPEATED_CHARACTERS] += characters
     row[_KEY] = np.int64((np.uint64(row[_KEY]) * _STEP) ^ key)
     row[_HELD] += characters
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _end_paragraph(table: Array, row: Array) -> None:
+@_njit  # type: ignore[untyped-decorator]
+def _end_paragraph(table: Any, size: int, row: Any) -> None:
     if row[_HELD]:
         row[_PARAGRAPHS] += 1
-        if _known(table, np.uint64(row[_KEY])):
+        if _known(table, size, np.uint64(row[_KEY])):
             row[_REPEATED_P] += 1
             row[_REPEATED_P_CHARACTERS] += row[_HELD]
     row[_KEY], row[_HELD] = 0, 0
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _known(table: Array, key: np.uint64) -> bool:
+@_njit  # type: ignore[untyped-decorator]
+def _known(table: Any, size: int, key: np.uint64) -> bool:
     """Whether the key stands in the open addressed table; it does afterwards."""
     key = key | _ONE
-    mask = np.uint64(len(table) - 1)
+    mask = np.uint64(size - 1)
     slot = (key >> _HALF) & mask
     while table[slot] != 0 and table[slot] != key:
         slot = (slot + _ONE) & mask
@@ -127,34 +160,34 @@ def _known(table: Array, key: np.uint64) -> bool:
     return bool(known)
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _hash(span: Array) -> np.uint64:
+@_njit  # type: ignore[untyped-decorator]
+def _hash(data: Any, first: int, last: int) -> np.uint64:
     """64 bits of the bytes, eight at a time (project; the finalizer is MurmurHash3's)."""
-    state = np.uint64(len(span)) * _STEP
-    for block in range(len(span) // 8):
-        word = np.uint64(0)
-        for place in range(8):
-            word |= np.uint64(span[np.uint64(8 * block + place)]) << np.uint64(8 * place)
-        state = (state ^ word) * _STEP
+    size, at = np.uint64(last - first), first
+    state = size * _STEP
+    while at + 8 <= last:
+        state = (state ^ _eight_bytes(data, at)) * _STEP
         state ^= state >> _HALF
+        at += 8
     word = np.uint64(0)
-    for place in range(len(span) // 8 * 8, len(span)):
-        word = word << np.uint64(8) | np.uint64(span[place])
+    while at < last:
+        word = word << _BITS | np.uint64(data[at])
+        at += 1
     state = (state ^ word) * _MIX
     state = (state ^ (state >> _HALF)) * _STEP
     return state ^ (state >> _HALF)
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _characters(span: Array) -> int:
+@_njit  # type: ignore[untyped-decorator]
+def _characters(data: Any, first: int, last: int) -> int:
     count = 0
-    for byte in span:
-        count += (byte & 0xC0) != 0x80
+    for at in range(first, last):
+        count += (data[at] & 0xC0) != 0x80
     return count
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _stripped(data: Array, first: int, last: int, bits: Array, white: int) -> tuple[Any, Any]:
+@_njit  # type: ignore[untyped-decorator]
+def _stripped(data: Any, first: int, last: int, bits: Any, white: int) -> tuple[Any, Any]:
     """The span without white space at its ends."""
     while first < last and bits[_code(data, first)] & white:
         first += 1
@@ -168,8 +201,8 @@ def _stripped(data: Array, first: int, last: int, bits: Array, white: int) -> tu
     return first, last
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _before(data: Array, at: int) -> int:
+@_njit  # type: ignore[untyped-decorator]
+def _before(data: Any, at: int) -> int:
     """Where the character before `at` begins."""
     at -= 1
     while data[at] & 0xC0 == 0x80:
@@ -177,8 +210,8 @@ def _before(data: Array, at: int) -> int:
     return at
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _code(data: Array, at: int) -> Any:
+@_njit  # type: ignore[untyped-decorator]
+def _code(data: Any, at: int) -> Any:
     """The code point of the character at `at` of valid UTF-8."""
     first = np.int64(data[at])
     if first < 0x80:

@@ -53,7 +53,7 @@ STOP_WORDS = {
 }
 """By ISO 639-1 code, separated by blanks."""
 
-_SLOTS = 256
+_SLOTS = 1024
 Array = np.ndarray
 
 
@@ -69,34 +69,36 @@ def count_stop_words(hashes_W: Array, offsets_D1: Array, languages: pa.Array) ->
 
 
 @cache
-def stop_tables() -> tuple[list[str], tuple[Array, Array]]:
-    """Codes, and for each an open addressed table: hashes uint64 [L, 256] and numbers int64 [L, 256]."""
+def stop_tables() -> tuple[list[str], tuple[Array, Array, Array]]:
+    """Codes, and for each a table in which no two words meet: hashes and numbers, uint64 [L, 1024], and how far a hash
+    is shifted for its slot, uint64 [L]."""
     codes = sorted(STOP_WORDS)
-    keys, numbers = np.zeros((len(codes), _SLOTS), np.uint64), np.zeros((len(codes), _SLOTS), np.int64)
+    keys, numbers = (np.zeros((len(codes), _SLOTS), np.uint64) for _ in range(2))
+    shifts = np.zeros(len(codes), np.uint64)
     for place, code in enumerate(codes):
-        words = split_words(pa.array([STOP_WORDS[code]], pa.large_string()))
-        for number, key in enumerate(sorted(set(words.hashes_W.tolist()))):
-            slot = key % _SLOTS
-            while keys[place, slot]:
-                slot = (slot + 1) % _SLOTS
-            keys[place, slot], numbers[place, slot] = key, number
-    return codes, (keys, numbers)
+        words = np.unique(split_words(pa.array([STOP_WORDS[code]], pa.large_string())).hashes_W)
+        slots = (words >> np.uint64(shift) & np.uint64(_SLOTS - 1) for shift in range(54))
+        shifts[place], chosen = next((n, each) for n, each in enumerate(slots) if len(np.unique(each)) == len(words))
+        keys[place, chosen], numbers[place, chosen] = words, np.arange(len(words))
+    return codes, (keys, numbers, shifts)
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _count(hashes_W: Array, offsets_D1: Array, table_D: Array, keys: Array, numbers: Array, counts_2D: Array) -> None:
+def _count(
+    hashes_W: Array, offsets_D1: Array, table_D: Array, keys: Array, numbers: Array, shifts: Array, counts_2D: Array
+) -> None:
     for text in range(len(table_D)):
-        if table_D[text] < 0:
+        table = table_D[text]
+        if table < 0:
             continue
-        keys_T, numbers_T, seen = keys[table_D[text]], numbers[table_D[text]], np.uint64(0)
-        for word in range(offsets_D1[text], offsets_D1[text + 1]):
-            key = hashes_W[word]
-            slot = key & np.uint64(_SLOTS - 1)
-            while keys_T[slot] != 0 and keys_T[slot] != key:
-                slot = (slot + np.uint64(1)) & np.uint64(_SLOTS - 1)
-            if keys_T[slot] == key:
-                counts_2D[1, text] += 1
-                seen |= np.uint64(1) << np.uint64(numbers_T[slot])
+        keys_T, numbers_T, shift = keys[table], numbers[table], shifts[table]
+        seen, count = np.uint64(0), np.uint64(0)
+        for word in range(np.uint64(offsets_D1[text]), np.uint64(offsets_D1[text + 1])):
+            slot = hashes_W[word] >> shift & np.uint64(_SLOTS - 1)
+            found = np.uint64(keys_T[slot] == hashes_W[word])  # no branch: whether it is cannot be foretold
+            count += found
+            seen |= found << numbers_T[slot]
+        counts_2D[1, text] = count
         while seen:
             counts_2D[0, text] += 1
             seen &= seen - np.uint64(1)
