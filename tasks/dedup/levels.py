@@ -93,9 +93,33 @@ def _of_kept(spans: pa.Table, documents: Documents, survivors_R: np.ndarray, at:
 
 def _twice(spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(part, FOUND) of the spans that are not the first of their text."""
-    spans = spans[np.lexsort((spans["start"], spans["rank"], spans["level"], spans["hash"]))]
-    same = (spans["hash"][1:] == spans["hash"][:-1]) & (spans["level"][1:] == spans["level"][:-1])
-    repeated = same & (spans["rank"][1:] == spans["rank"][:-1])
-    records = np.empty(int(same.sum()), FOUND)
-    records["row"], records["reason"] = spans["row"][1:][same], (2 * repeated + spans["level"][1:])[same]
-    return spans["at"][1:][same], records
+    order, keys = _in_order(spans)
+    same = keys[1:] >> 32 == keys[:-1] >> 32
+    repeated = keys[1:] == keys[:-1]
+    found = spans[order[1:][same]]
+    records = np.empty(len(found), FOUND)
+    records["row"], records["reason"] = found["row"], 2 * repeated[same] + found["level"]
+    return found["at"], records
+
+
+def _in_order(spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(places of the spans by hash, level, rank and start, int64; a key of each, int64: its hash's number, level and
+    rank, which has the lower half). One key sorts several times as fast as four."""
+    order, alike = _sorted(spans["hash"])
+    numbers = np.empty(len(spans), np.int64)
+    numbers[order] = np.cumsum(~alike)
+    keys = numbers << 33 | spans["level"].astype(np.int64) << 32 | spans["rank"]
+    order, alike = _sorted(keys)
+    keys = keys[order]
+    tied = np.flatnonzero(alike | np.append(alike[1:], np.zeros(min(1, len(alike)), np.bool_)))
+    order[tied] = order[tied][np.lexsort((spans["start"][order[tied]], keys[tied]))]
+    return order, keys
+
+
+def _sorted(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(int64: places in ascending order; whether each value equals the one before it)."""
+    values = np.ascontiguousarray(values)
+    order = np.argsort(values)
+    alike = np.zeros(len(order), np.bool_)
+    alike[1:] = values[order[1:]] == values[order[:-1]]
+    return order, alike
