@@ -19,16 +19,18 @@ def measured_build(root: Path, steps: Iterable[str], workers: int) -> dict[str, 
     """Build `root`, once the small project `warm` beside it has loaded imports and compiled kernels.
 
     cpu: seconds of this process and its workers; wall: seconds; steps: CPU seconds of this process by step; memory: MB
-    that one of them held at most.
+    that one of them held at most; fixed: CPU seconds of this process for the small project when all is loaded, most of
+    which a build of any size costs.
     """
     names = tuple(steps)
     _build(root.parent / "warm", names, workers)
+    fixed = sum(_build(root.parent / "warm", names, workers).values())
     began, spent = time.monotonic(), _cpu()
     seconds = _build(root, names, workers)
     wall = time.monotonic() - began
     memory = max(_peak(), *(pool(workers).submit(_peak).result() for _ in range(4 * workers)))
     pool(workers).shutdown()
-    return {"cpu": _cpu() - spent, "wall": wall, "steps": seconds, "memory": memory / 1e3}
+    return {"cpu": _cpu() - spent, "wall": wall, "steps": seconds, "memory": memory / 1e3, "fixed": fixed}
 
 
 def _build(root: Path, names: Iterable[str], workers: int) -> dict[str, float]:

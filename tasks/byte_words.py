@@ -66,7 +66,8 @@ class ByteWords:
     """The ids of segments by merges of bytes.
 
     alone: texts with one of these go to the library whole. seams: where segments begin: within words, or, where added
-    tokens may stand in a text or whole words go before merges, where every expression ends a match.
+    tokens may stand in a text or whole words go before merges, where every expression ends a match. pieces: the bytes
+    of each, and its id.
     """
 
     def __init__(
@@ -78,8 +79,8 @@ class ByteWords:
         self._numbers = {name: model["vocab"][name] for name in _byte_names() if name in model["vocab"]}
         self._symbols = np.array([self._numbers.get(name, -1) for name in _byte_names()], np.int32)
         self._merges = _merges(model, pairs)
-        pieces = pieces_of(model["vocab"])
-        self._vocabulary = model["vocab"] if model.get("ignore_merges") and self._apart(pieces) else {}
+        self.pieces = pieces_of(model["vocab"])
+        self._vocabulary = model["vocab"] if model.get("ignore_merges") and self._apart(self.pieces) else {}
         added = _added(content)
         crossed = [text for text in added if _has_seam(text)]
         self.alone = [*crossed, *(SPELLED_OTHERWISE if added and content.get("normalizer") else ())]
@@ -92,7 +93,7 @@ class ByteWords:
         longest_first = sorted(self._added, key=lambda text: (-len(text), text))
         within = "(" + "|".join(map(re.escape, longest_first)) + ")"
         self._within, self._spelled = re.compile(within) if self._added else None, re.compile(within.encode())
-        self._subwords = None if self._added or self._vocabulary else self._cut_further(pieces)
+        self._subwords = None if self._added or self._vocabulary else self._cut_further(self.pieces)
         self.seams: Seams = self._subwords or WORD_SEAMS
 
     def _cut_further(self, pieces: Mapping[bytes, int]) -> Subwords:

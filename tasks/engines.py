@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from tasks.byte_words import KNOWN, byte_words, pieces_of
+from tasks.byte_words import KNOWN, ByteWords, byte_words, pieces_of
 from tasks.encoder import BATCH_CHARACTERS, WORTH_CUTTING, Array, SentencePiece, Tokenizer, absent
 from tasks.errors import TokenizerError
 from tasks.segmented import MOST_ALONE, Segmented
@@ -98,8 +98,12 @@ class HuggingFace(_Foreign):
         self._settle(name, model, options)
 
     @cached_property
+    def _words(self) -> ByteWords | None:
+        return byte_words(self._tokenizer, self._content)
+
+    @cached_property
     def _segmented(self) -> Segmented | None:
-        words = byte_words(self._tokenizer, self._content)
+        words = self._words
         if words is None or len(words.alone) > MOST_ALONE:
             return None
         return Segmented(self.name, words.seams, words.learn, self._whole, alone=words.alone, outer=WORD_SEAMS)
@@ -120,7 +124,8 @@ class HuggingFace(_Foreign):
         if not self._exact or not all(token.special for token in added.values()):
             return None
         found = [b""] * self.vocab_size
-        for piece, number in pieces_of(self._content["model"]["vocab"]).items():
+        pieces = self._words.pieces if self._words else pieces_of(self._content["model"]["vocab"])
+        for piece, number in pieces.items():
             found[number] = b"" if number in added else piece
         return found
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tasks.artifacts.manifest import Entry
+from tasks.artifacts.manifest import Entry, Manifest
 from tasks.project import Project
 from tasks.step import StepParams
 from tasks.workers import Inline
@@ -47,6 +47,9 @@ class Planning:
 
     def sources(self) -> Mapping[str, Any]:
         return self.outside
+
+    def standing(self, step: str) -> Manifest | None:
+        return Manifest.read(self.project.artifact(step))
 
     def scratch(self) -> Path:
         self.temporary.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from tasks.artifacts.manifest import Entry
+    from tasks.artifacts.manifest import Entry, Manifest
 
 Payload: TypeAlias = pa.Table | np.ndarray[Any, Any] | bytes
 Counts = dict[str, int]
@@ -145,6 +145,9 @@ class Plan(Protocol):
 
     def sources(self) -> Mapping[str, Any]:
         """What lies at the sources now: the content of data/sources.json."""
+
+    def standing(self, step: str) -> Manifest | None:
+        """The manifest of any step's artifact, None where none stands; for what is said of it, for no unit."""
 
     def scratch(self) -> Path:
         """A folder in staging for this run's temporary files."""

@@ -489,6 +489,7 @@ SHAPING = {
     "mix.stages[0].tokens": 100_000,
     "mix.stages[0].epochs": 2.0,
     "mix.stages[0].leave_out": ["chats"],
+    "mix.stages[0].allow_empty": True,
 }
 NOT_SHAPING = {
     "ingest.rejects_max_share": 0.5,
@@ -496,6 +497,7 @@ NOT_SHAPING = {
     "dedup.largest_cluster_max": 999,
     "decontaminate.removed_share_max": {"*": 0.2},
     "mix.max_epochs": 60.0,
+    "mix.max_epochs_of": {"prose": 60.0},
     "tokenize.train.vocab_size": 5000,
     "tokenize.train.character_coverage": 0.99,
     "tokenize.train.line_bytes_max": 4000,

@@ -525,6 +525,32 @@ def test_spans_are_those_of_plain_python(texts, least):
         assert known.setdefault(number, texts[text].encode()[start:stop]) == texts[text].encode()[start:stop]
 
 
+def hash_of(data):
+    """FNV-1a of 64 bits, then MurmurHash3's finalizer, in Python's integers."""
+    state, full = 0xCBF29CE484222325, (1 << 64) - 1
+    for byte in data:
+        state = (state ^ byte) * 0x100000001B3 & full
+    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+        state = (state ^ state >> 33) * factor & full
+    return state ^ state >> 33
+
+
+LONG = st.sampled_from(["a" * 63, "b" * 64, "\u4e2d" * 22, "c\u00e9" * 70, " ", "\t", "\n", "\n\n", "x"])
+
+
+@settings(max_examples=60)
+@given(st.lists(st.lists(LONG, max_size=14).map("".join), max_size=6), st.integers(1, 200))
+def test_spans_longer_than_a_block_and_their_hashes(texts, least):
+    """Lines that end at, before and behind 64 bytes, and more or fewer spans than are hashed side by side."""
+    spans = find_spans(pa.array(texts, pa.large_string()), least)
+    found = [[] for _ in texts]
+    for text, level, start, stop, characters, number in zip(*spans, strict=True):
+        content = texts[text].encode()[start:stop]
+        assert (len(content.decode()), hash_of(content)) == (characters, number)
+        found[text].append(("line" if level else "paragraph", content.decode()))
+    assert [sorted(of_text) for of_text in found] == [plain_spans(text, least) for text in texts]
+
+
 def filled(name, words=40):
     return " ".join(f"{name}{i}" for i in range(words))
 

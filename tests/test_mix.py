@@ -23,13 +23,15 @@ from tests.memory_reads import MemoryReads
 from training.order import Order
 
 ROOT = Path(__file__).parents[1]
+NAMES = ("a", "b", "e", "code", "web")
 SECTIONS = {"pack": {"tokens_per_sequence": 8}, "tokenize": {"tokenizer": "demo"}}
+SECTIONS |= {"ingest": {"sources": [{"name": name} for name in NAMES]}}
 SHARDS = {"code/train/shard_00000": 5, "code/train/shard_00001": 4, "code/validation/shard_00000": 2}
 SHARDS |= {"web/train/shard_00000": 91}
 
 
-def params(*stages: dict, period: int = 64, seed: int = 7, max_epochs: float = 1000) -> MixParams:
-    content = {
+def params(*stages: dict, period: int = 64, seed: int = 7, max_epochs: float = 1000, **more) -> MixParams:
+    content = more | {
         "max_epochs": max_epochs,
         "seed": seed,
         "period": period,
@@ -47,14 +49,16 @@ def entry(folder: str, unit: str, sequences: int) -> Entry:
     return Entry("k", "s", files, 0, counts, ("", 0))
 
 
-def plan(shards: dict[str, int]) -> SimpleNamespace:
+def plan(shards: dict[str, int], own: MixParams, standing: dict | None = None) -> SimpleNamespace:
     folders = {
         STREAM: {unit: entry("stream", unit, n) for unit, n in shards.items()},
         BOUNDS: {unit: entry("sequences", unit, n) for unit, n in shards.items()},
         CLASSES: {unit: entry("classes", unit, n) for unit, n in shards.items() if "/train/" not in unit},
         TOKENIZER: {"tokenizer": Entry("k", "s", {}, 0, {}, ("", 0))},
     }
-    return SimpleNamespace(entries=folders.__getitem__, section=SECTIONS.__getitem__)
+    return SimpleNamespace(
+        entries=folders.__getitem__, section=SECTIONS.__getitem__, params=own, standing=(standing or {}).get
+    )
 
 
 @pytest.fixture
@@ -63,8 +67,8 @@ def mixture(tmp_path: Path):
     known = {"vocab_size": 4096, "dtype": "<u2", "eos_id": 2, "sha256": "ee", "format": 1}
     (tmp_path / "tokenizer.json").write_text(json.dumps(known))
 
-    def run(own: MixParams, shards: dict[str, int] = SHARDS):
-        unit = plan_mixture(plan(shards), STEP.folders[0])[0]
+    def run(own: MixParams, shards: dict[str, int] = SHARDS, standing: dict | None = None):
+        unit = plan_mixture(plan(shards, own, standing), STEP.folders[0])[0]
         made = make(MemoryReads(unit.name, spec=unit.spec, paths={TOKENIZER: tmp_path / "tokenizer.json"}), own)
         path = tmp_path / "mixture.json"
         path.write_bytes(made.files[".json"])
@@ -134,7 +138,7 @@ def test_new_weights_move_no_earlier_position(mixture) -> None:
         ({"weights": {}}, "weighs nothing, but not code, web"),
         (
             {"weights": {"code": 1, "web": 1, "books": 2}},
-            "weight 2.0 to 'books', which has no sequences.*code, web",
+            "weigh 'books', which has no sequences.*ingest.sources and pack.domains do not name it.*code, web",
         ),
         ({"weights": {"code": 0, "web": 1}}, "'code' has weight 0.0.*above 0"),
         ({"weights": {"code": -1, "web": 1}}, "'code' has weight -1.0"),
@@ -203,7 +207,7 @@ def test_invariants_hold_and_miss_no_sequence(mixture) -> None:
 
 def test_every_parameter_shapes_the_one_folder() -> None:
     [folder] = STEP.folders
-    assert {*folder.shapes, "max_epochs"} == set(MixParams.model_fields)
+    assert {*folder.shapes, "max_epochs", "max_epochs_of"} == set(MixParams.model_fields)
     assert folder.place.format(folder=folder.name, unit="mixture") + ".json" == "mixture.json"
     assert (STEP.rows_of, STEP.name) == (MIXTURE, "mix")
     assert dataclasses.is_dataclass(STEP)
@@ -289,5 +293,6 @@ def test_case_42_a_source_that_would_repeat_too_often_is_refused(mixture) -> Non
     (breach,) = invariants(artifact(made.path, shards, own))
     assert "reads tiny 50 times up to its end, above mix.max_epochs 4; give it less weight than 0.5" in breach
     assert list(invariants(artifact(made.path, shards, params(stage, max_epochs=50)))) == []
+    assert list(invariants(artifact(made.path, shards, params(stage, max_epochs=4, max_epochs_of={"tiny": 50})))) == []
     short = params(stage | {"tokens": 64_000}, max_epochs=4)
     assert list(invariants(artifact(mixture(short, shards).path, shards, short))) == []

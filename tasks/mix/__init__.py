@@ -34,6 +34,7 @@ class StageParams(StepParams):
     weights: dict[str, float] | Literal["proportional"] = shapes()
     temperature: float = shapes(1.0, ge=1, le=100)  # of proportional: size ** (1 / temperature), so 1 is proportional
     leave_out: tuple[str, ...] = shapes(())  # sources with sequences that this stage does not read
+    allow_empty: bool = shapes(False)  # a source that is weighed may have none; then the others share its weight
 
     @model_validator(mode="after")
     def _temperature(self) -> StageParams:
@@ -61,6 +62,7 @@ class MixParams(StepParams):
     period: int = shapes(ge=1, le=PERIOD_MAX)  # positions after which the layout of sources repeats
     stages: tuple[StageParams, ...] = shapes(min_length=1)
     max_epochs: float = judges(gt=0)  # passes over a source up to the end of a stage
+    max_epochs_of: dict[str, float] = judges({})  # source -> the same for it alone
 
     @model_validator(mode="after")
     def _ascending(self) -> MixParams:
@@ -85,13 +87,14 @@ def invariants(artifact: Artifact) -> Iterator[str]:
     held = sum(counts["sequences"] for counts in artifact.counts(BOUNDS).values())
     if ordered != held:
         yield f"the shards hold {held} sequences, mixture.json orders {ordered}; build shard and mix again"
-    limit = artifact.params.max_epochs
     for row in _rows(schedule):
+        limit = artifact.params.max_epochs_of.get(row["source"], artifact.params.max_epochs)
         if row["epochs"] > limit:
             yield (
                 f"the stage at {row['start']} of {row['positions']} sequences reads {row['source']} "
                 f"{row['epochs']:.3g} times up to its end, above mix.max_epochs {limit:g}; give it less weight than "
-                f"{row['share']:.3g}, shorten the stage (tokens, epochs, or the next start), or raise max_epochs"
+                f"{row['share']:.3g}, shorten the stage (tokens, epochs, or the next start), or raise max_epochs, or"
+                f" max_epochs_of for it alone"
             )
 
 

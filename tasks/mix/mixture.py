@@ -39,7 +39,8 @@ def make(reads: Reads, params: MixParams) -> Made:
     """mixture.json. Raises ParamsError where weights and sources do not fit, naming both."""
     known = json.loads(reads.path(TOKENIZER, ".json", "tokenizer").read_text(encoding="utf-8"))
     sources = _sources(reads.spec["shards"])
-    stages, extents = _stages(params, sources, reads.spec["tokens_per_sequence"])
+    empty = reads.spec.get("empty", [])
+    stages, extents = _stages(params, sources, reads.spec["tokens_per_sequence"], empty)
     schedule = Schedule(
         tokens_per_sequence=reads.spec["tokens_per_sequence"],
         vocab_size=known["vocab_size"],
@@ -52,7 +53,7 @@ def make(reads: Reads, params: MixParams) -> Made:
         stages=stages,
         extents=extents,
     )
-    return Made({".json": schedule.to_bytes()}, _counts(schedule))
+    return Made({".json": schedule.to_bytes()}, _counts(schedule) | {f"empty|source={name}": 1 for name in empty})
 
 
 def _sources(shards: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Split]]:
@@ -75,11 +76,13 @@ def _size(shard: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _stages(
-    params: MixParams, sources: Mapping[str, Mapping[str, Split]], targets: int
+    params: MixParams, sources: Mapping[str, Mapping[str, Split]], targets: int, empty: Sequence[str]
 ) -> tuple[tuple[Stage, ...], tuple[Extent, ...]]:
-    """The stages and how far each goes. targets: of a sequence."""
+    """The stages and how far each goes. targets: of a sequence. empty: sources whose weights count for nothing."""
     sizes = {name: sources[name]["train"].sequences for name in sources_to_train(sources)}
-    weights = [_checked(stage, _weights(stage, sizes), sizes) for stage in params.stages]
+    given = [_weights(stage, sizes) for stage in params.stages]
+    held = [{name: weight for name, weight in own.items() if name not in empty} for own in given]
+    weights = [_checked(stage, own, sizes) for stage, own in zip(params.stages, held, strict=True)]
     starts, lengths = _bounds(params.stages, weights, sizes, targets)
     try:
         laid = lay_stages(list(zip(starts, weights, strict=True)), params.period, sizes)
