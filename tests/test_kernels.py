@@ -65,12 +65,15 @@ def test_gathering_apart_writes_what_the_single_kernels_do(rows, ahead, dtype) -
     flat, starts = np.arange(300, 400).astype("<u2"), np.arange(count) * 7
     tokens, labels = np.empty((2, count, 9), dtype)
     positions = np.full(count * width + kernels.SLACK, 7, dtype)
-    borders = kernels.gather_apart(flat, starts, begins, tokens, labels, positions, 5)
+    borders = kernels.gather_apart(flat, starts, begins, tokens, ahead, labels, positions, 5)
     expected = np.stack([flat[start : start + 9] for start in starts])
     assert (tokens == expected).all() and (labels == np.where(begin, 5, expected)).all()
     pieces = kernels.piece_borders(begins, count, width, ahead)
     assert borders.tolist() == pieces.tolist() and borders.dtype == np.int32
     assert positions[: count * width].tolist() == kernels.positions(pieces).tolist()
+    tokens[:] = 0
+    assert kernels.gather_bordered(flat, starts, begins, tokens, ahead).tolist() == pieces.tolist()
+    assert (tokens == expected).all()
 
 
 @pytest.mark.parametrize("size", [1, 2, 15, 17, 1000, 488_281_250, (1 << 33) + 7])
@@ -102,7 +105,7 @@ def test_borders_are_those_of_numpy_and_of_a_plain_loop(sizes, width, chance, sk
     start = np.array([chance.randrange(total) for _ in range(20)])
     stop = np.minimum(start + width, total)
     shards = np.zeros(20, np.int64)
-    places = np.array([[0], [0], [0], [skew], [len(sizes)], [total]])
+    places = np.array([[0], [0], [0], [skew], [len(sizes)], [total], [0]])
     knots = finding.laid_knots(words, skew, len(sizes), 2 * total)[None]
     lengths = stop - start
     begins, of_row = finding.borders(words, places, knots, shards, start, lengths, width=width, item=2, group=group)

@@ -107,7 +107,7 @@ class PackedDataset:
             room = Room(out[: len(held)])
             found = self.shards.gather(self.locate(held), 0, len(held), self.filler, room)
             gathered = self._filled(found, out)
-        tokens, lengths, begins, unlearnt, _ = gathered
+        tokens, lengths, begins, unlearnt, *_ = gathered
         return Rows(
             from_numpy(tokens),
             None if lengths is None else from_numpy(lengths),

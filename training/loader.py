@@ -12,6 +12,7 @@ import os
 import warnings
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -178,9 +179,11 @@ class Loader:
         begins: np.ndarray | None,
         after: int,
         unlearnt: np.ndarray | None,
+        borders: np.ndarray | None = None,
         apart: Apart | None = None,
     ) -> Batch:
-        return Batch(tokens, lengths, begins, self._labels, after, lambda: self._origins(after), unlearnt, apart)
+        origins = partial(self._origins, after)
+        return Batch(tokens, lengths, begins, self._labels, after, origins, unlearnt, borders, apart)
 
     def _origins(self, after: int) -> list[Origin]:
         return self.dataset.origins(self._positions(after))
@@ -204,9 +207,9 @@ class DirectLoader(Loader):
         super().__init__(dataset, batches, labels, device)
         self._side = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
         slots = SLOTS if self._side else 1
-        # Compiled, all that is told of documents is written while a row's ids are at hand; numpy does it if asked for.
-        counted = dataset.width - (labels == "shifted") if dataset.isolate_documents and kernels.COMPILED else 0
-        self._ring = [Slot(len(batches.own), dataset.width, dataset.dtype, device, counted) for _ in range(slots)]
+        # Compiled, what is told of documents is found while a row's ids are at hand; numpy makes it if asked for.
+        ahead = int(labels == "shifted") if dataset.isolate_documents and kernels.COMPILED else None
+        self._ring = [Slot(len(batches.own), dataset.width, dataset.dtype, device, ahead) for _ in range(slots)]
         if self._side:
             self._side.wait_stream(torch.cuda.current_stream(device))
 
@@ -224,7 +227,7 @@ class DirectLoader(Loader):
                 return
             slot, after = under_way.popleft()
             held: Gathered = slot.batch
-            yield self._batch(slot.take(), held.lengths, held.begins, after, held.unlearnt, held.apart)
+            yield self._batch(slot.take(), held.lengths, held.begins, after, held.unlearnt, held.borders, held.apart)
 
 
 class WorkerLoader(Loader):
