@@ -207,6 +207,8 @@ def test_what_is_written_with_the_tokens_is_what_follows_from_them(
                 assert own.dtype == other.dtype and torch.equal(own, other), name
                 assert torch.equal(getattr(sent, name), other), name
             assert batch.max_seqlen == single.max_seqlen and batch.position_ids.is_contiguous()
+            for name in ("labels", "position_ids", "cu_seqlens"):
+                assert torch.equal(getattr(batch.part(slice(1, 3)), name), getattr(single.part(slice(1, 3)), name))
     assert late
 
 

@@ -155,7 +155,11 @@ class Batch:
         width, (start, stop, _) = self.tokens_BT1.shape[1], rows.indices(len(self.tokens_BT1))
         begins, unlearnt = (_within(own, start * width, stop * width) for own in (self._begins, self._unlearnt))
         lengths = None if self._lengths is None else self._lengths[rows]
-        return Batch(self.tokens_BT1[rows], lengths, begins, self.convention, self.position, unlearnt=unlearnt)
+        made = Batch(self.tokens_BT1[rows], lengths, begins, self.convention, self.position, unlearnt=unlearnt)
+        for name in ("labels", "position_ids"):
+            if name in self.__dict__:
+                setattr(made, name, self.__dict__[name][rows])
+        return made
 
     @cached_property
     def _borders(self) -> np.ndarray:

@@ -122,6 +122,7 @@ class MappedShards:
         self._places = np.zeros((7, len(paths)), np.int64)
         self._knots = np.zeros((8, finding.KNOTS + 1), np.int32)  # of mapped shards alone; grows
         self._looked = np.full(len(paths), -np.inf)
+        self._sizes: dict[int, dict[Path, int]] = {}
 
     def find(self, numbers: Words, *, documents: bool, group: int) -> Block:
         """The block of sequences `numbers` int64 [n], in groups of rows; raises ShardError naming a file that is not as
@@ -250,13 +251,13 @@ class MappedShards:
         index = ShardIndex.open(path.with_name(f"{path.name}.idx"))
         if index.dtype != self.dtype:
             raise ShardError(f"{index.path}: expected {self.dtype.name} as the mixture says, found {index.dtype.name}")
-        tokens = self._region.lay(self._file(number, ".bin"), held.tokens * item, self._guard)
+        tokens = self._map(number, ".bin", held.tokens * item, self._guard)
         bounds = [self._bounds(number, suffix) for suffix in (".starts.npy", ".stops.npy")]
         documents = index.documents
-        at = self._region.lay(index.path, HEADER.size + 20 * documents + 8, self._beyond)
+        at = self._map(number, ".idx", HEADER.size + 20 * documents + 8, self._beyond)
         pointers = at + HEADER.size + 4 * documents
         if self._loss is not None and _has_loss(path):
-            self._loss[number] = self._region.lay(self._file(number, ".loss"), held.tokens, self.width)
+            self._loss[number] = self._map(number, ".loss", held.tokens, self.width)
         row = int(self._mapped.sum())
         self._places[:, number] = tokens // item, *bounds, pointers, documents, held.tokens, row
         if kernels.COMPILED:
@@ -265,15 +266,20 @@ class MappedShards:
             self._knots[row] = finding.laid_knots(self._words, pointers, documents, held.tokens * item)
 
     def _bounds(self, number: int, suffix: str) -> int:
-        path, sequences = self._file(number, suffix), self._held[number].sequences
-        begin = array_place(path, sequences)
-        return self._region.lay(path, begin + 8 * sequences, 8) + begin
+        sequences = self._held[number].sequences
+        begin = array_place(self._file(number, suffix), sequences)
+        return self._map(number, suffix, begin + 8 * sequences, 8) + begin
+
+    def _map(self, number: int, suffix: str, size: int, guard: int) -> int:
+        path = self._file(number, suffix)
+        self._sizes.setdefault(number, {})[path] = size
+        return self._region.lay(path, size, guard)
 
     def _look(self, number: int) -> None:
-        path, expected = self._file(number, ".bin"), self._held[number].tokens * self.dtype.itemsize
-        found = path.stat().st_size
-        if found < expected:
-            raise ShardError(f"{path}: {expected} bytes when it was opened, {found} now; fetch the pin again")
+        for path, expected in self._sizes[number].items():
+            found = path.stat().st_size if path.exists() else 0
+            if found < expected:
+                raise ShardError(f"{path}: {expected} bytes when it was opened, {found} now; fetch the pin again")
 
     def _file(self, number: int, suffix: str) -> Path:
         path = self.paths[number]

@@ -66,8 +66,8 @@ def build_dataloader(
     isolate_documents: see training.masks and training.batch. rank, world: of torch.distributed where it runs, else one
     process. of_a_pin: device, steps, split, vocab_size and root, see `pin_loader`.
 
-    Raises ValueError for ranks that do not divide the batch, a pad id of None or -1 (of a text), lengths that a pin
-    does not have, and what `pin_loader` raises.
+    Raises ValueError for ranks that do not divide the batch, a pad id of None or -1 (of a text), what a text has no use
+    for, lengths that a pin does not have, and what `pin_loader` raises.
     """
     workers, (rank, world), pinning = capped(num_workers), _place(rank, world), pin_memory and torch.cuda.is_available()
     both: dict[str, Any] = {"labels": labels, "isolate_documents": isolate_documents, "rank": rank, "world": world}
@@ -75,6 +75,8 @@ def build_dataloader(
     if _is_text(source):
         from training.text_loader import text_loader
 
+        if of_a_pin:
+            raise ValueError(f"{', '.join(sorted(of_a_pin))} go with a pin and not with a text; leave them out")
         length = max_seq_len or TEXT_LENGTH
         return text_loader(
             Path(str(source)), tokenizer, batch_size, length, stride, pad=pad_id, shuffle=bool(shuffle), **both
@@ -123,10 +125,12 @@ def pin_loader(
 
 
 class Loader:
-    """Iterates over the batches from `position` on; each `iter` starts at the position of that moment."""
+    """Iterates over the batches from `position` on; each `iter` starts at the position of that moment. One pass at a
+    time: a pass that goes on after another has begun raises RuntimeError, as both would fill the same buffers."""
 
     def __init__(self, dataset: PackedDataset, batches: PositionBatches, labels: Labels, device: torch.device) -> None:
         self.dataset, self.position, self.batch_size = dataset, 0, batches.batch_size
+        self._passes = 0
         self._batches, self._labels, self._device = batches, labels, device
         if labels not in ("shifted", "model"):
             raise ValueError(f"labels is {labels!r}; it must be 'shifted' or 'model'")
@@ -165,9 +169,16 @@ class Loader:
         self.position = int(state["position"])
 
     def __iter__(self) -> Iterator[Batch]:
+        self._passes += 1
+        own = self._passes
         for batch in self._made():
             self.position = batch.position
             yield batch
+            if self._passes != own:
+                raise RuntimeError(
+                    f"another pass over this loader began after this one had come to position {batch.position}; "
+                    f"build a second loader for two at once"
+                )
 
     def _made(self) -> Iterator[Batch]:
         raise NotImplementedError
