@@ -150,6 +150,26 @@ class PackedDataset:
             found.append(Origin(position, *held))
         return found
 
+    def state(self, position: int) -> dict[str, Any]:
+        """What a checkpoint holds to go on at `position`: that, and the data and order it belongs to."""
+        return {"position": position, "fingerprint": self.pin.fingerprint, "order": str(self.shuffle)}
+
+    def position_of(self, state: dict[str, Any], *, allow_other_pin: bool = False) -> int:
+        """The position of a `state`; raises ValueError where it belongs to another order, or to another pin and that is
+        not allowed."""
+        theirs, own = str(state["fingerprint"]), self.pin.fingerprint
+        if theirs != own and not allow_other_pin:
+            raise ValueError(
+                f"the state belongs to data {theirs[:12]}, this loader reads {own[:12]}; "
+                f"open that pin, or pass allow_other_pin=True"
+            )
+        if state.get("order", "global") != str(self.shuffle):
+            raise ValueError(
+                f"the state belongs to a run shuffled {state.get('order', 'global')!r}, this loader shuffles "
+                f"{str(self.shuffle)!r}; build it with the same shuffle"
+            )
+        return int(state["position"])
+
     def _filled(self, held: Gathered, out: np.ndarray) -> Gathered:
         """`held`, which lies in the first rows of `out`, and rows of no tokens up to its last."""
         count, missing = len(out), len(out) - len(held.tokens)

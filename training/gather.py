@@ -154,7 +154,7 @@ class MappedShards:
         # Said here once more and not by `told`: a call costs a twentieth of a batch of 8 rows.
         begins = block.begins[block.of_row[first] : block.of_row[stop]]
         borders = kernels.gather_bordered(self._ids, block.ids[first:stop], begins, tokens, ahead)
-        if block.loss is None and not block.short_in(first, stop):
+        if block.loss is None and not (block.short and block.short_in(first, stop)):
             return Gathered(tokens, None, begins, None, borders)
         self._fill(block, first, stop, filler, tokens)
         return Gathered(tokens, *self.told(block, first, stop), borders)

@@ -147,26 +147,14 @@ class Loader:
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch handed out (not the last prefetched), and the data and order it belongs
         to."""
-        order = str(self.dataset.shuffle)
-        return {"position": self.position, "fingerprint": self.dataset.pin.fingerprint, "order": order}
+        return self.dataset.state(self.position)
 
     def load_state_dict(self, state: dict[str, Any], *, allow_other_pin: bool = False) -> None:
         """Go on at the state's position from the next `iter`; ranks, workers and batch size may differ from then.
 
         Raises ValueError where the state belongs to another order, or to another pin and that is not allowed.
         """
-        theirs, own = str(state["fingerprint"]), self.dataset.pin.fingerprint
-        if theirs != own and not allow_other_pin:
-            raise ValueError(
-                f"the state belongs to data {theirs[:12]}, this loader reads {own[:12]}; "
-                f"open that pin, or pass allow_other_pin=True"
-            )
-        if state.get("order", "global") != str(self.dataset.shuffle):
-            raise ValueError(
-                f"the state belongs to a run shuffled {state.get('order', 'global')!r}, this loader shuffles "
-                f"{str(self.dataset.shuffle)!r}; build it with the same shuffle"
-            )
-        self.position = int(state["position"])
+        self.position = self.dataset.position_of(state, allow_other_pin=allow_other_pin)
 
     def __iter__(self) -> Iterator[Batch]:
         self._passes += 1
