@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from training import borders as by_numpy_alone
 from training import feistel, finding, kernels
 from training.borders import Spans
 from training.borders import borders as by_numpy
@@ -149,6 +150,10 @@ def test_borders_are_those_of_numpy_and_of_a_plain_loop(sizes, width, chance, sk
     row, byte = by_numpy(everything, spans, width)
     assert begins.tolist() == (row % group * width + np.maximum(byte // 2 - start[row], 0)).tolist()
     assert of_row.tolist() == np.concatenate([[0], np.cumsum(np.bincount(row, minlength=20))]).tolist()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(by_numpy_alone, "ROWS", 7)
+        pieced = by_numpy_alone.counted(everything, spans, width=width, item=2, group=group)
+        assert [part.tolist() for part in pieced] == [begins.tolist(), of_row.tolist()]
     firsts = set((pointers // 2).tolist())
     for at in range(20):
         inside = [place for place in range(int(stop[at] - start[at])) if place == 0 or int(start[at]) + place in firsts]

@@ -186,7 +186,8 @@ class PackedDataset:
         """Number of each position's sequence among all of the split."""
         if self.order is None:
             if len(positions) and not 0 <= positions.min() <= positions.max() < self.sequences:
-                raise IndexError(f"{self.split} has {self.sequences} sequences, asked for {positions.max()}")
+                asked = f"{positions.min()} to {positions.max()}"
+                raise IndexError(f"{self.split} has positions 0 to {self.sequences - 1}, asked for were {asked}")
             return positions
         places = self.order.at(positions)
         numbers: np.ndarray = self._firsts[places.source] + places.sequence

@@ -21,7 +21,7 @@ import numpy as np
 from tasks.artifacts.schedule import Shard
 from tasks.artifacts.shards import HEADER, ShardError, ShardIndex, array_place
 from training import finding, kernels
-from training.borders import Spans, borders, count_upto
+from training.borders import Spans, count_upto, counted
 from training.masks import IGNORED
 from training.region import Region, span
 
@@ -223,12 +223,10 @@ class MappedShards:
                 width=self.width, item=self.dtype.itemsize, group=group,
             )  # fmt: skip
             return begins, rows.data
-        start = ids - self._places[0, shards]
+        start, item = ids - self._places[0, shards], self.dtype.itemsize
         spans = self._spans(shards, start, start + lengths)
-        row, byte = borders(self._region.bytes, spans, self.width)
-        at = np.maximum(byte - spans.start[row], 0) // self.dtype.itemsize
-        of_row = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(ids)))])
-        return row % group * self.width + at, of_row.data
+        begins, rows = counted(self._region.bytes, spans, width=self.width, item=item, group=group)
+        return begins, rows.data
 
     def _spans(self, shards: Words, start: Words, stop: Words) -> Spans:
         pointers, documents, tokens = self._places[3:6, shards]
