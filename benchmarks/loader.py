@@ -38,12 +38,14 @@ PEERS = ("datatrove", "datasets", "grain", "litdata", "mosaicml-streaming", "meg
 
 
 def direct(pin: Pin, batch: int, *, documents: bool) -> Read:
-    """What the host does for a GPU: order, gather into a slot of the ring and, asked for, documents' borders."""
+    """What the host does for a GPU: order, gather into a slot of the ring and, asked for, where documents begin and
+    cu_seqlens, of which the GPU makes labels and position_ids."""
     dataset = PackedDataset(pin, isolate_documents=documents)
-    slot, position = Room(np.empty((batch, LENGTH + 1), dataset.dtype)), iter(range(0, 1 << 60, batch))
+    room = Room(np.empty((batch, LENGTH + 1), dataset.dtype), 1 if documents else None)
+    position = iter(range(0, 1 << 60, batch))
 
     def read() -> None:
-        dataset.rows(next(position), batch, slot)
+        dataset.rows(next(position), batch, room)
 
     return read
 

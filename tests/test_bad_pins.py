@@ -47,16 +47,20 @@ def test_a_file_that_is_cut_off_is_named_when_it_is_opened(pin: Pin, suffix: str
         read_all(pin)
 
 
-def test_a_shard_that_shrinks_while_it_is_read_stops_the_run_by_name(pin: Pin, monkeypatch) -> None:
+@pytest.mark.parametrize("suffix", [".bin", ".idx", ".starts.npy", ".stops.npy"])
+def test_a_shard_that_shrinks_while_it_is_read_stops_the_run_by_name(pin: Pin, suffix: str, monkeypatch) -> None:
     """Reading on would end the process with SIGBUS and no word; sizes are looked at again every few seconds."""
     monkeypatch.setattr(gather, "SECONDS_BETWEEN_LOOKS", 0.0)
     dataset = PackedDataset(pin)
     dataset.rows(0, 8)
-    path = Path(f"{pin.shards('b', 'train')[0]}.bin")
+    path = Path(f"{pin.shards('b', 'train')[0]}{suffix}")
     before = path.stat().st_size
     os.truncate(path, 10)
-    with pytest.raises(ShardError, match=rf"shard_00000.bin: {before} bytes when it was opened, 10 now; fetch"):
+    with pytest.raises(ShardError, match=rf"shard_00000{suffix}: {before} bytes when it was opened, 10 now; fetch"):
         dataset.rows(10_000, 8)
+    path.unlink()
+    with pytest.raises(ShardError, match=rf"shard_00000{suffix}: {before} bytes when it was opened, 0 now; fetch"):
+        dataset.rows(20_000, 8)
 
 
 def test_a_shard_of_another_width_of_ids_is_refused(pin: Pin) -> None:
@@ -153,6 +157,12 @@ def test_a_pad_id_that_is_none_is_refused_with_the_mend(pad: int | None, tmp_pat
     (tmp_path / "x.txt").write_text("a text")
     with pytest.raises(ValueError, match="pass one"):
         build_dataloader(tmp_path / "x.txt", pad)
+
+
+def test_a_text_refuses_what_goes_with_a_pin_alone(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text("a text")
+    with pytest.raises(ValueError, match="device, steps go with a pin and not with a text; leave them out"):
+        build_dataloader(tmp_path / "x.txt", 0, device="cuda", steps=3)
 
 
 def test_lengths_that_the_pin_does_not_have_are_refused(pin: Pin) -> None:

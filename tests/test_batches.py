@@ -16,6 +16,8 @@ from tests.pin_maker import EOS, FINGERPRINT, lay_pin, small_pin
 from training.batch import Batch
 from training.dataset import PackedDataset, PositionBatches
 from training.examples import AsMapping, ExampleDataset
+from training.gather import Room
+from training.kernels import COMPILED
 from training.loader import build_dataloader
 from training.masks import IGNORED, attention_mask, create_combined_attention_mask, document_ids
 from training.pin import Pin, open_pin
@@ -196,10 +198,17 @@ def test_what_is_written_with_the_tokens_is_what_follows_from_them(
             lengths, begins, unlearnt = (None if part is None else part.numpy() for part in rest)
             single = Batch(tokens.long(), lengths, begins, labels, batch.position, unlearnt=unlearnt)
             late += int((begins % 9 == 8).sum())
+            room = Room(np.empty((3, 9), "<u2"), int(labels == "shifted") if COMPILED else None)
+            held = loader.dataset.rows(batch.position - 3, 3, room)
+            sent = Batch(torch.from_numpy(held.tokens).long(), held.lengths, held.begins, labels, batch.position,
+                         unlearnt=held.unlearnt, borders=held.borders)  # fmt: skip
             for name in ("input_ids", "labels", "position_ids", "document_ids", "cu_seqlens"):
                 own, other = getattr(batch, name), getattr(single, name)
                 assert own.dtype == other.dtype and torch.equal(own, other), name
+                assert torch.equal(getattr(sent, name), other), name
             assert batch.max_seqlen == single.max_seqlen and batch.position_ids.is_contiguous()
+            for name in ("labels", "position_ids", "cu_seqlens"):
+                assert torch.equal(getattr(batch.part(slice(1, 3)), name), getattr(single.part(slice(1, 3)), name))
     assert late
 
 

@@ -187,6 +187,25 @@ def test_resume_with_another_batch_size_goes_on_at_the_same_position(pin: Pin) -
     assert rows(other)[: 120 - 44] == whole[44:]
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_loader_is_read_again_and_again_but_by_one_pass_at_a_time(pin: Pin, workers: int) -> None:
+    """Two passes would fill the same pinned buffers, each with what the other has not yet copied."""
+    one = loader(pin, 4, steps=6, num_workers=workers)
+    whole = rows(one)
+    assert list(one) == [] and len(one) == 0
+    one.rewind()
+    first = iter(one)
+    assert rows([next(first)]) == whole[:4]
+    second = iter(one)
+    assert rows([next(second)]) == whole[4:8], "where the first had come to"
+    with pytest.raises(RuntimeError, match=r"another pass .* had come to position 4; build a second loader"):
+        next(first)
+    assert rows(second) == whole[8:]
+    others = [loader(pin, 4, steps=6, num_workers=workers) for _ in range(2)]
+    for ours, theirs in zip(*others, strict=True):
+        assert rows([ours]) == rows([theirs])
+
+
 def test_a_state_of_other_data_is_refused(pin: Pin) -> None:
     state = {"position": 4, "fingerprint": "cd" * 32}
     one = loader(pin)

@@ -114,16 +114,20 @@ FAULTS = {
 }
 
 
+NAMES = ("input_ids", "labels", "position_ids", "document_ids")
+
+
 def on_device(
     pin: Pin, monkeypatch: pytest.MonkeyPatch, hurried: str | None, fault: str | None, stop: int = 40
 ) -> list:
-    """The rows of 40 batches, broken off after `stop` of them and begun again from there."""
+    """The rows of 40 batches of isolated documents, broken off after `stop` of them and begun again from there."""
     device = Device(hurried)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda _: device.here)
     monkeypatch.setattr(torch.cuda, "stream", device.stream)
-    one = build_dataloader(pin, batch_size=4, steps=40)
+    one = build_dataloader(pin, batch_size=4, steps=40, isolate_documents=True)
     assert isinstance(one, DirectLoader)
-    one._ring = [Slot(4, one.dataset.width, one.dataset.dtype, torch.device("cpu")) for _ in range(3)]
+    how = (4, one.dataset.width, one.dataset.dtype, torch.device("cpu"), one._ring[0]._ahead)
+    one._ring = [Slot(*how) for _ in range(3)]
     one._side = device.side
     for slot in one._ring:
         slot._on_gpu, slot._copied, slot._taken = True, Event(), Event()
@@ -134,12 +138,16 @@ def on_device(
     batches = [batch for _, batch in zip(range(stop), one, strict=False)]
     batches += list(one)
     device.finish()
-    return torch.cat([batch.input_ids for batch in batches]).tolist()
+    return whole(batches)
+
+
+def whole(batches) -> list:
+    return torch.cat([torch.stack([getattr(batch, name) for name in NAMES], 1) for batch in batches]).tolist()
 
 
 @pytest.mark.parametrize("hurried", [None, "side", "here"])
 def test_every_batch_comes_whole_however_late_the_device_is(pin: Pin, hurried: str | None, monkeypatch) -> None:
-    expected = torch.cat([batch.input_ids for batch in build_dataloader(pin, batch_size=4, steps=40)]).tolist()
+    expected = whole([*build_dataloader(pin, batch_size=4, steps=40, isolate_documents=True)])
     for stop in (40, 0, 1, 17):
         assert on_device(pin, monkeypatch, hurried, None, stop) == expected
 
@@ -147,6 +155,6 @@ def test_every_batch_comes_whole_however_late_the_device_is(pin: Pin, hurried: s
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_of_the_three_waits_is_needed(pin: Pin, fault: str, monkeypatch) -> None:
     """Failure 35: without one of them, some device gives other batches."""
-    expected = torch.cat([batch.input_ids for batch in build_dataloader(pin, batch_size=4, steps=40)]).tolist()
+    expected = whole([*build_dataloader(pin, batch_size=4, steps=40, isolate_documents=True)])
     found = [on_device(pin, monkeypatch, hurried, fault) for hurried in (None, "side", "here")]
     assert any(rows != expected for rows in found)

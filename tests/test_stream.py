@@ -124,6 +124,26 @@ def test_a_fixed_split_is_read_once_and_its_last_batch_is_filled(pin: Pin, batch
         assert rows(last) == [(EOS,) * 9] * 5 and last[0].lengths_B.tolist() == [0] * 5
 
 
+def test_a_fixed_split_has_an_end_of_its_own(pin: Pin) -> None:
+    dataset = PackedDataset(pin, "validation")
+    for last in (None, 5, 100):
+        assert [len(list(plain(BatchStream(dataset, batch, last)))) for batch in (1, 2, 5)] == [5, 3, 1]
+
+
+def test_a_state_goes_between_stream_and_loader_and_to_no_other_data(pin: Pin) -> None:
+    whole = by_position(pin, range(60))
+    stream, loader = BatchStream(PackedDataset(pin), 6), build_dataloader(pin, batch_size=6, steps=10, labels="model")
+    before = [*itertools.islice(stream, 4)]
+    state = stream.state_dict(before[-1])
+    loader.load_state_dict(state)
+    assert [tuple(row) for batch in loader for row in batch.input_ids.tolist()] == whole[24:]
+    stream.load_state_dict({**state, "position": 30})
+    assert rows(itertools.islice(stream, 5)) == whole[30:]
+    for wrong, told in (({"fingerprint": "cd" * 32}, "data cdcdcdcdcdcd"), ({"order": "none"}, "shuffled 'none'")):
+        with pytest.raises(ValueError, match=f"the state belongs to .*{told}"):
+            stream.load_state_dict({**state, **wrong})
+
+
 def test_a_stream_begins_anew_and_runs_without_end(pin: Pin) -> None:
     stream = BatchStream(PackedDataset(pin), 5, position=35)
     first, second = (rows(itertools.islice(plain(stream), 300)) for _ in range(2))

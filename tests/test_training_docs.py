@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from tests.pin_maker import lay_pin
+from tests.pin_maker import FINGERPRINT, lay_pin
 from training.model import GPT
 
 PAGE = (Path(__file__).parents[1] / "docs" / "training.md").read_text(encoding="utf-8")
@@ -26,7 +26,7 @@ class Tokenizer:
 
 
 def test_every_block_is_run_or_known_as_foreign() -> None:
-    assert len(BLOCKS) == 6
+    assert len(BLOCKS) == 7
     assert sum(any(word in block for word in FOREIGN) for block in BLOCKS) == 2
 
 
@@ -43,10 +43,8 @@ def test_the_blocks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys)
     for block in order:
         if any(word in block for word in FOREIGN):
             continue
-        code = (
-            block.replace('device="cuda"', 'device="cpu"').replace("steps=10_000", "steps=2").replace("32_000", "100")
-        )
+        code = block.replace('device="cuda"', 'device="cpu"').replace("10_000", "2").replace("32_000", "100")
         exec(compile(code, "docs/training.md", "exec"), known)
-    assert known["state"]["position"] == 64
+    assert known["state"] == {"position": 64, "fingerprint": FINGERPRINT, "order": "global"}
     assert len(known["dataset"]) > 1 and known["found"].batches == 3
     assert "200 samples of 6 to 25 ids" in capsys.readouterr().out and (tmp_path / "lengths.svg").is_file()

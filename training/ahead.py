@@ -49,5 +49,7 @@ class Ahead:
         positions = (firsts[:, None] + np.arange(count)).ravel()
         if self._end is not None:
             positions = positions[positions < self._end]
+        block = self._locate(positions, max(1, count))
+        # Noted once it is there: after an error the old block must not answer for the new places.
         self._begin, self._count, self._groups = first, count, -(-len(positions) // max(1, count))
-        return self._locate(positions, max(1, count))
+        return block

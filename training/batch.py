@@ -37,19 +37,22 @@ class Batch:
         position: int,
         origins: Callable[[], list[Origin]] | None = None,
         unlearnt: np.ndarray | None = None,
+        borders: np.ndarray | None = None,
         apart: Apart | None = None,
     ) -> None:
         """lengths int32 [B], None if all rows are full; begins int64 [m]: row * T1 + place of each row's start and of
-        each document that begins in it; unlearnt int64 [k]: likewise, of each id without loss; apart: what follows from
-        these, where it was written with the tokens, in int64. All on the host."""
+        each document that begins in it; unlearnt int64 [k]: likewise, of each id without loss; borders, apart: what
+        follows from these, where it was found with the tokens, apart in int64. All on the host."""
         self.tokens_BT1, self._lengths, self._begins = tokens_BT1, lengths, begins
         self._unlearnt = None if unlearnt is None or not len(unlearnt) else unlearnt
         self.convention, self.position, self._origins = labels, position, origins
         self.isolated, self._on_host = begins is not None, tokens_BT1.device.type == "cpu"
         self.input_ids = tokens_BT1[:, :-1] if labels == "shifted" else tokens_BT1
+        if borders is not None:
+            self._borders = borders
         if apart is not None:
             self.labels = torch.from_numpy(apart.labels[:, int(labels == "shifted") :])
-            self.position_ids, self._borders = torch.from_numpy(apart.positions), apart.borders
+            self.position_ids = torch.from_numpy(apart.positions)
 
     @property
     def device(self) -> torch.device:
@@ -152,7 +155,11 @@ class Batch:
         width, (start, stop, _) = self.tokens_BT1.shape[1], rows.indices(len(self.tokens_BT1))
         begins, unlearnt = (_within(own, start * width, stop * width) for own in (self._begins, self._unlearnt))
         lengths = None if self._lengths is None else self._lengths[rows]
-        return Batch(self.tokens_BT1[rows], lengths, begins, self.convention, self.position, unlearnt=unlearnt)
+        made = Batch(self.tokens_BT1[rows], lengths, begins, self.convention, self.position, unlearnt=unlearnt)
+        for name in ("labels", "position_ids"):
+            if name in self.__dict__:
+                setattr(made, name, self.__dict__[name][rows])
+        return made
 
     @cached_property
     def _borders(self) -> np.ndarray:

@@ -14,6 +14,10 @@ import numpy as np
 USUAL = 4
 """Documents more than twice the mean that a first window has room for."""
 
+ROWS = 1024
+"""Rows looked at together: of thousands full of short documents, what numpy holds on the way would be tens of
+megabytes in each worker."""
+
 Words = np.ndarray[Any, np.dtype[np.int64]]
 
 
@@ -26,6 +30,17 @@ class Spans(NamedTuple):
     held: Words
     start: Words
     stop: Words
+
+
+def counted(everything: np.ndarray, spans: Spans, *, width: int, item: int, group: int) -> tuple[Words, Words]:
+    """(begins, of_row) as training.finding.borders gives them; width: ids that a row can hold, of `item` bytes."""
+    begins, counts = [], []
+    for at in range(0, max(1, len(spans.start)), ROWS):
+        own = Spans(*(part[at : at + ROWS] for part in spans))
+        row, byte = borders(everything, own, width)
+        begins.append((row + at) % group * width + np.maximum(byte - own.start[row], 0) // item)
+        counts.append(np.bincount(row, minlength=len(own.start)))
+    return np.concatenate(begins), np.cumsum(np.concatenate([[0], *counts]))
 
 
 def borders(everything: np.ndarray, spans: Spans, most: int) -> tuple[Words, Words]:

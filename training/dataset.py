@@ -107,7 +107,7 @@ class PackedDataset:
             room = Room(out[: len(held)])
             found = self.shards.gather(self.locate(held), 0, len(held), self.filler, room)
             gathered = self._filled(found, out)
-        tokens, lengths, begins, unlearnt, _ = gathered
+        tokens, lengths, begins, unlearnt, *_ = gathered
         return Rows(
             from_numpy(tokens),
             None if lengths is None else from_numpy(lengths),
@@ -150,6 +150,26 @@ class PackedDataset:
             found.append(Origin(position, *held))
         return found
 
+    def state(self, position: int) -> dict[str, Any]:
+        """What a checkpoint holds to go on at `position`: that, and the data and order it belongs to."""
+        return {"position": position, "fingerprint": self.pin.fingerprint, "order": str(self.shuffle)}
+
+    def position_of(self, state: dict[str, Any], *, allow_other_pin: bool = False) -> int:
+        """The position of a `state`; raises ValueError where it belongs to another order, or to another pin and that is
+        not allowed."""
+        theirs, own = str(state["fingerprint"]), self.pin.fingerprint
+        if theirs != own and not allow_other_pin:
+            raise ValueError(
+                f"the state belongs to data {theirs[:12]}, this loader reads {own[:12]}; "
+                f"open that pin, or pass allow_other_pin=True"
+            )
+        if state.get("order", "global") != str(self.shuffle):
+            raise ValueError(
+                f"the state belongs to a run shuffled {state.get('order', 'global')!r}, this loader shuffles "
+                f"{str(self.shuffle)!r}; build it with the same shuffle"
+            )
+        return int(state["position"])
+
     def _filled(self, held: Gathered, out: np.ndarray) -> Gathered:
         """`held`, which lies in the first rows of `out`, and rows of no tokens up to its last."""
         count, missing = len(out), len(out) - len(held.tokens)
@@ -166,7 +186,8 @@ class PackedDataset:
         """Number of each position's sequence among all of the split."""
         if self.order is None:
             if len(positions) and not 0 <= positions.min() <= positions.max() < self.sequences:
-                raise IndexError(f"{self.split} has {self.sequences} sequences, asked for {positions.max()}")
+                asked = f"{positions.min()} to {positions.max()}"
+                raise IndexError(f"{self.split} has positions 0 to {self.sequences - 1}, asked for were {asked}")
             return positions
         places = self.order.at(positions)
         numbers: np.ndarray = self._firsts[places.source] + places.sequence

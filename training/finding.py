@@ -33,8 +33,8 @@ test."""
 def find(words: Array, places: Array, shards: Array, place: Array) -> tuple[Array, Array]:
     """(ids, lengths), int64 [n]: the number of each sequence's first id in the mapped range, and its ids.
 
-    words: int64 at every address; places int64 [6, shards]: a shard's first id, the addresses of its starts, stops and
-    pointers, its documents and ids; shards, place int64 [n]: of each sequence.
+    words: int64 at every address; places int64 [7, shards]: a shard's first id, the addresses of its starts, stops and
+    pointers, its documents and ids, its row of knots; shards, place int64 [n]: of each sequence.
     """
     if kernels.COMPILED:
         ids, lengths = np.empty_like(place), np.empty_like(place)
@@ -103,7 +103,8 @@ def _guesses(words: Array, places: Array, knots: Array, shards: Array, starts: A
         shard = shards[row]
         part = starts[row] * (KNOTS / max(1, places[5, shard]))
         knot: Any = min(np.int64(part), KNOTS - 1)
-        below, above = knots[shard, knot], knots[shard, knot + 1]
+        own = places[6, shard]
+        below, above = knots[own, knot], knots[own, knot + 1]
         at = np.uint64(places[3, shard] + 8 * (below + np.int64((part - knot) * (above - below))))
         last = np.uint64(places[3, shard] + 8 * (places[4, shard] - 1))
         # Its cache line and the next, before any is looked at: all rows wait for memory together.
@@ -188,7 +189,7 @@ def borders(
     """(begins int64 [m]: row % group * width + place of each document that a row holds; of_row int64 [n + 1]: which of
     them are whose).
 
-    words, places, shards: as of `find`, which gives ids and lengths; knots int32 [shards, KNOTS + 1]; item: bytes of an
+    words, places, shards: as of `find`, which gives ids and lengths; knots int32 [rows, KNOTS + 1]; item: bytes of an
     id. 0.05 us a row. Compiled only: training.borders is what there is without.
     """
     shift = item.bit_length() - 1  # a division would cost more than all else

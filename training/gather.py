@@ -21,7 +21,7 @@ import numpy as np
 from tasks.artifacts.schedule import Shard
 from tasks.artifacts.shards import HEADER, ShardError, ShardIndex, array_place
 from training import finding, kernels
-from training.borders import Spans, borders, count_upto
+from training.borders import Spans, count_upto, counted
 from training.masks import IGNORED
 from training.region import Region, span
 
@@ -61,36 +61,36 @@ class Block(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Where a batch is gathered: tokens [B, T1] of the shards' dtype or wider; and, to write more in the same pass, of
-    tokens' dtype, labels [B, T1] and positions [B * W + training.kernels.SLACK], W being T1, or T1 - 1 where a row's
-    inputs end before its last id."""
+    """Where a batch is gathered: tokens [B, T1] of the shards' dtype or wider. ahead: ids that a row has beyond its
+    inputs, 0 or 1, where the borders of isolated documents shall be told for these; and to write more in the same pass,
+    of tokens' dtype, labels [B, T1] and positions [B * (T1 - ahead) + training.kernels.SLACK]."""
 
     tokens: np.ndarray
+    ahead: int | None = None
     labels: np.ndarray | None = None
     positions: np.ndarray | None = None
+
+
+class Apart(NamedTuple):
+    """Of isolated documents: labels [B, T1], before inputs and targets are shifted against each other, and positions
+    [B, T1 - ahead], both as in training.batch.Batch."""
+
+    labels: np.ndarray
+    positions: np.ndarray
 
 
 class Gathered(NamedTuple):
     """A batch on the host: tokens [B, T1] in the shards' dtype, lengths int32 [B] or None where all rows are full,
     begins int64 [m] as in Block, counted from the batch's first row. unlearnt int64 [k]: row * T1 + place of each id
-    that carries no loss, ascending; None where no shard has such ids. apart: what was written in the same pass, if it
-    was."""
+    that carries no loss, ascending; None where no shard has such ids. borders int32: as of
+    training.kernels.piece_borders, and apart: both if the room asked for them."""
 
     tokens: np.ndarray
     lengths: np.ndarray | None
     begins: np.ndarray | None
     unlearnt: np.ndarray | None = None
+    borders: np.ndarray | None = None
     apart: Apart | None = None
-
-
-class Apart(NamedTuple):
-    """What is told of isolated documents: labels [B, T1] and positions [B, W] as in training.batch.Batch, before inputs
-    and targets are shifted against each other; borders int32 [documents + 1], where pieces begin among the B * W places
-    and their end."""
-
-    labels: np.ndarray
-    positions: np.ndarray
-    borders: np.ndarray
 
 
 Told = tuple["np.ndarray | None", "Words | None", "Words | None"]
@@ -117,11 +117,12 @@ class MappedShards:
         beyond = max(0, len(everything) - width + 1)
         self._masks = np.ndarray((beyond, width), np.uint8, everything.data, strides=(1, 1))
         self._loss = np.full(len(paths), -1, np.int64) if any(map(_has_loss, self.paths)) else None
-        # Per shard: is it mapped, first id, first byte of starts, stops and pointers, documents, tokens.
+        # Per shard: is it mapped, first id, first byte of starts, stops and pointers, documents, tokens, row of knots.
         self._mapped = np.zeros(len(paths), np.bool_)
-        self._places = np.zeros((6, len(paths)), np.int64)
-        self._knots = np.zeros((len(paths), finding.KNOTS + 1), np.int32)
+        self._places = np.zeros((7, len(paths)), np.int64)
+        self._knots = np.zeros((8, finding.KNOTS + 1), np.int32)  # of mapped shards alone; grows
         self._looked = np.full(len(paths), -np.inf)
+        self._sizes: dict[int, dict[Path, int]] = {}
 
     def find(self, numbers: Words, *, documents: bool, group: int) -> Block:
         """The block of sequences `numbers` int64 [n], in groups of rows; raises ShardError naming a file that is not as
@@ -144,10 +145,19 @@ class MappedShards:
 
     def gather(self, block: Block, first: int, stop: int, filler: int, room: Room) -> Gathered:
         """Rows [first, stop) of the block, a group of it or a group's first, `filler` beyond a row's length."""
+        tokens, ahead = room.tokens, room.ahead
+        if ahead is None or block.begins is None or block.of_row is None:
+            self.copy(block, first, stop, filler, tokens)
+            return Gathered(tokens, *self.told(block, first, stop))
         if room.labels is not None and room.positions is not None:
-            return self._gather_apart(block, first, stop, filler, room.tokens, room.labels, room.positions)
-        self.copy(block, first, stop, filler, room.tokens)
-        return Gathered(room.tokens, *self.told(block, first, stop))
+            return self._gather_apart(block, first, stop, filler, tokens, (ahead, room.labels, room.positions))
+        # Said here once more and not by `told`: a call costs a twentieth of a batch of 8 rows.
+        begins = block.begins[block.of_row[first] : block.of_row[stop]]
+        borders = kernels.gather_bordered(self._ids, block.ids[first:stop], begins, tokens, ahead)
+        if block.loss is None and not (block.short and block.short_in(first, stop)):
+            return Gathered(tokens, None, begins, None, borders)
+        self._fill(block, first, stop, filler, tokens)
+        return Gathered(tokens, *self.told(block, first, stop), borders)
 
     def _gather_apart(
         self,
@@ -156,32 +166,32 @@ class MappedShards:
         stop: int,
         filler: int,
         tokens: np.ndarray,
-        labels: np.ndarray,
-        positions: np.ndarray,
+        room: tuple[int, np.ndarray, np.ndarray],
     ) -> Gathered:
         lengths, begins, unlearnt = self.told(block, first, stop)
-        if begins is None:
-            raise ValueError("positions are asked for, and documents are not isolated")
-        starts = block.ids[first:stop]
-        found = kernels.gather_apart(self._ids, starts, begins, tokens, labels, positions, IGNORED)
-        for at in block.short_in(first, stop):
-            tokens[at - first, block.lengths[at] :] = filler
-            labels[at - first, block.lengths[at] :] = IGNORED
+        (_, labels, positions), own = room, np.asarray(begins)
+        borders = kernels.gather_apart(self._ids, block.ids[first:stop], own, tokens, *room, IGNORED)
+        self._fill(block, first, stop, filler, tokens)
+        self._fill(block, first, stop, IGNORED, labels)
         if unlearnt is not None:
             labels.reshape(-1)[unlearnt] = IGNORED
         counted = positions[: len(positions) - kernels.SLACK].reshape(len(tokens), -1)
-        return Gathered(tokens, lengths, begins, unlearnt, Apart(labels, counted, found))
+        return Gathered(tokens, lengths, begins, unlearnt, borders, Apart(labels, counted))
+
+    def _fill(self, block: Block, first: int, stop: int, filler: int, rows: np.ndarray) -> None:
+        for at in block.short_in(first, stop):
+            rows[at - first, block.lengths[at] :] = filler
 
     def copy(self, block: Block, first: int, stop: int, filler: int, tokens: np.ndarray) -> None:
         """The ids of rows [first, stop) of the block into `tokens` [stop - first, T1], `filler` beyond a row's
         length."""
         kernels.gather(self._ids, block.ids[first:stop], tokens)
-        for at in block.short_in(first, stop):
-            tokens[at - first, block.lengths[at] :] = filler
+        if block.short:
+            self._fill(block, first, stop, filler, tokens)
 
     def told(self, block: Block, first: int, stop: int) -> Told:
         """What Gathered says of rows [first, stop), a group or a group's first, beside their tokens."""
-        lengths = block.lengths[first:stop] if block.short_in(first, stop) else None
+        lengths = block.lengths[first:stop] if block.short and block.short_in(first, stop) else None
         begins = None
         if block.begins is not None and block.of_row is not None:
             begins = block.begins[block.of_row[first] : block.of_row[stop]]
@@ -200,7 +210,7 @@ class MappedShards:
     def documents_of(self, shard: int, place: int) -> tuple[int, int, range]:
         """(first id, id past the last, numbers of the documents in the shard's index) of one sequence."""
         self._open(np.array([shard]))
-        _, starts, stops, _, _, _ = self._places[:, shard].tolist()
+        starts, stops = self._places[1:3, shard].tolist()
         start, stop = int(self._words[starts + 8 * place]), int(self._words[stops + 8 * place])
         ends = np.array([start, stop - 1])
         first, past = count_upto(self._region.bytes, self._spans(np.array([shard, shard]), ends, ends)).tolist()
@@ -213,15 +223,13 @@ class MappedShards:
                 width=self.width, item=self.dtype.itemsize, group=group,
             )  # fmt: skip
             return begins, rows.data
-        start = ids - self._places[0, shards]
+        start, item = ids - self._places[0, shards], self.dtype.itemsize
         spans = self._spans(shards, start, start + lengths)
-        row, byte = borders(self._region.bytes, spans, self.width)
-        at = np.maximum(byte - spans.start[row], 0) // self.dtype.itemsize
-        of_row = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(ids)))])
-        return row % group * self.width + at, of_row.data
+        begins, rows = counted(self._region.bytes, spans, width=self.width, item=item, group=group)
+        return begins, rows.data
 
     def _spans(self, shards: Words, start: Words, stop: Words) -> Spans:
-        _, _, _, pointers, documents, tokens = self._places[:, shards]
+        pointers, documents, tokens = self._places[3:6, shards]
         item = self.dtype.itemsize
         return Spans(pointers, documents, tokens * item, start * item, stop * item)
 
@@ -241,27 +249,35 @@ class MappedShards:
         index = ShardIndex.open(path.with_name(f"{path.name}.idx"))
         if index.dtype != self.dtype:
             raise ShardError(f"{index.path}: expected {self.dtype.name} as the mixture says, found {index.dtype.name}")
-        tokens = self._region.lay(self._file(number, ".bin"), held.tokens * item, self._guard)
+        tokens = self._map(number, ".bin", held.tokens * item, self._guard)
         bounds = [self._bounds(number, suffix) for suffix in (".starts.npy", ".stops.npy")]
         documents = index.documents
-        at = self._region.lay(index.path, HEADER.size + 20 * documents + 8, self._beyond)
+        at = self._map(number, ".idx", HEADER.size + 20 * documents + 8, self._beyond)
         pointers = at + HEADER.size + 4 * documents
         if self._loss is not None and _has_loss(path):
-            self._loss[number] = self._region.lay(self._file(number, ".loss"), held.tokens, self.width)
-        self._places[:, number] = tokens // item, *bounds, pointers, documents, held.tokens
+            self._loss[number] = self._map(number, ".loss", held.tokens, self.width)
+        row = int(self._mapped.sum())
+        self._places[:, number] = tokens // item, *bounds, pointers, documents, held.tokens, row
         if kernels.COMPILED:
-            self._knots[number] = finding.laid_knots(self._words, pointers, documents, held.tokens * item)
+            if row == len(self._knots):
+                self._knots = np.concatenate([self._knots, np.zeros_like(self._knots)])
+            self._knots[row] = finding.laid_knots(self._words, pointers, documents, held.tokens * item)
 
     def _bounds(self, number: int, suffix: str) -> int:
-        path, sequences = self._file(number, suffix), self._held[number].sequences
-        begin = array_place(path, sequences)
-        return self._region.lay(path, begin + 8 * sequences, 8) + begin
+        sequences = self._held[number].sequences
+        begin = array_place(self._file(number, suffix), sequences)
+        return self._map(number, suffix, begin + 8 * sequences, 8) + begin
+
+    def _map(self, number: int, suffix: str, size: int, guard: int) -> int:
+        path = self._file(number, suffix)
+        self._sizes.setdefault(number, {})[path] = size
+        return self._region.lay(path, size, guard)
 
     def _look(self, number: int) -> None:
-        path, expected = self._file(number, ".bin"), self._held[number].tokens * self.dtype.itemsize
-        found = path.stat().st_size
-        if found < expected:
-            raise ShardError(f"{path}: {expected} bytes when it was opened, {found} now; fetch the pin again")
+        for path, expected in self._sizes[number].items():
+            found = path.stat().st_size if path.exists() else 0
+            if found < expected:
+                raise ShardError(f"{path}: {expected} bytes when it was opened, {found} now; fetch the pin again")
 
     def _file(self, number: int, suffix: str) -> Path:
         path = self.paths[number]

@@ -73,18 +73,33 @@ SLACK = 128
 compiler makes vectors, and what a stride writes beyond its piece the next piece overwrites."""
 
 
-def gather_apart(
-    flat: Array, starts: Array, begins: Array, tokens: Array, labels: Array, positions: Array, ignored: int
-) -> Array:
-    """As `gather` into tokens [n, T1], and in the same pass labels [n, T1]: the ids, but `ignored` where a document
-    begins; and positions [n * W + SLACK]: places since the last of them. W: T1, or T1 - 1 where inputs end before the
-    last id; told by the size of `positions`. All of one type.
-
-    begins int64 [m]: row * T1 + place, ascending. Gives int32 [documents + 1], where pieces begin among the n * W
-    places and their end, as `piece_borders` does. Compiled only. 1.0 us a row of 2,048 ids in int64 (one core, 2026).
-    """
+def gather_bordered(flat: Array, starts: Array, begins: Array, out: Array, ahead: int) -> Array:
+    """As `gather`, and in the same call the borders of the inputs, as `piece_borders` gives them; begins, ahead: as
+    there. Compiled only."""
     borders = np.empty(len(begins) + 1, np.int32)
-    kept = _gather_apart(flat, starts, begins, tokens, labels, positions, ignored, borders)
+    kept = _gather_bordered(flat, starts, begins, out, ahead, borders)
+    return borders if kept == len(borders) else borders[:kept]
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _gather_bordered(flat: Array, starts: Array, begins: Array, out: Array, ahead: int, borders: Array) -> Any:
+    width = np.uint64(out.shape[1])
+    borders[0] = np.int32(_fetch(flat, starts, width))
+    for row in range(len(starts)):
+        begin, own = np.uint64(starts[row]), out[row]
+        for place in range(width):
+            own[place] = flat[begin + place]
+    return _piece_borders(begins, len(starts), out.shape[1] - ahead, ahead, borders)
+
+
+def gather_apart(
+    flat: Array, starts: Array, begins: Array, out: Array, ahead: int, labels: Array, positions: Array, ignored: int
+) -> Array:
+    """As `gather_bordered`, and in the same pass labels [n, T1]: the ids, but `ignored` where a document begins; and
+    positions [n * (T1 - ahead) + SLACK]: places since the last border. All of one type. 1.0 us a row of 2,048 ids in
+    int64 (one core, 2026)."""
+    borders = np.empty(len(begins) + 1, np.int32)
+    kept = _gather_apart(flat, starts, begins, out, ahead, borders, labels, positions, ignored)
     return borders if kept == len(borders) else borders[:kept]
 
 
@@ -93,24 +108,24 @@ def _gather_apart(
     flat: Array,
     starts: Array,
     begins: Array,
-    tokens: Array,
+    out: Array,
+    ahead: int,
+    borders: Array,
     labels: Array,
     positions: Array,
     ignored: int,
-    borders: Array,
 ) -> Any:
-    width = np.uint64(tokens.shape[1])
+    width = np.uint64(out.shape[1])
     borders[0] = np.int32(_fetch(flat, starts, width))
     for row in range(len(starts)):
-        begin, own, learnt = np.uint64(starts[row]), tokens[row], labels[row]
+        begin, own, learnt = np.uint64(starts[row]), out[row], labels[row]
         for place in range(width):
             own[place] = flat[begin + place]
         for place in range(width):
             learnt[place] = flat[begin + place]
-    inputs = (len(positions) - SLACK) // max(1, len(starts))
     for begin in begins:
-        labels[begin // tokens.shape[1], begin % tokens.shape[1]] = ignored
-    kept = _piece_borders(begins, len(starts), inputs, tokens.shape[1] - inputs, borders)
+        labels[begin // out.shape[1], begin % out.shape[1]] = ignored
+    kept = _piece_borders(begins, len(starts), out.shape[1] - ahead, ahead, borders)
     for piece in range(kept - 1):
         at, size = np.uint64(borders[piece]), np.uint64(borders[piece + 1] - borders[piece])
         for first in range(np.uint64(0), size, np.uint64(SLACK)):

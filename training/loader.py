@@ -12,6 +12,7 @@ import os
 import warnings
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +66,8 @@ def build_dataloader(
     isolate_documents: see training.masks and training.batch. rank, world: of torch.distributed where it runs, else one
     process. of_a_pin: device, steps, split, vocab_size and root, see `pin_loader`.
 
-    Raises ValueError for ranks that do not divide the batch, a pad id of None or -1 (of a text), lengths that a pin
-    does not have, and what `pin_loader` raises.
+    Raises ValueError for ranks that do not divide the batch, a pad id of None or -1 (of a text), what a text has no use
+    for, lengths that a pin does not have, and what `pin_loader` raises.
     """
     workers, (rank, world), pinning = capped(num_workers), _place(rank, world), pin_memory and torch.cuda.is_available()
     both: dict[str, Any] = {"labels": labels, "isolate_documents": isolate_documents, "rank": rank, "world": world}
@@ -74,6 +75,8 @@ def build_dataloader(
     if _is_text(source):
         from training.text_loader import text_loader
 
+        if of_a_pin:
+            raise ValueError(f"{', '.join(sorted(of_a_pin))} go with a pin and not with a text; leave them out")
         length = max_seq_len or TEXT_LENGTH
         return text_loader(
             Path(str(source)), tokenizer, batch_size, length, stride, pad=pad_id, shuffle=bool(shuffle), **both
@@ -122,10 +125,12 @@ def pin_loader(
 
 
 class Loader:
-    """Iterates over the batches from `position` on; each `iter` starts at the position of that moment."""
+    """Iterates over the batches from `position` on; each `iter` starts at the position of that moment. One pass at a
+    time: a pass that goes on after another has begun raises RuntimeError, as both would fill the same buffers."""
 
     def __init__(self, dataset: PackedDataset, batches: PositionBatches, labels: Labels, device: torch.device) -> None:
         self.dataset, self.position, self.batch_size = dataset, 0, batches.batch_size
+        self._passes = 0
         self._batches, self._labels, self._device = batches, labels, device
         if labels not in ("shifted", "model"):
             raise ValueError(f"labels is {labels!r}; it must be 'shifted' or 'model'")
@@ -142,31 +147,26 @@ class Loader:
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch handed out (not the last prefetched), and the data and order it belongs
         to."""
-        order = str(self.dataset.shuffle)
-        return {"position": self.position, "fingerprint": self.dataset.pin.fingerprint, "order": order}
+        return self.dataset.state(self.position)
 
     def load_state_dict(self, state: dict[str, Any], *, allow_other_pin: bool = False) -> None:
         """Go on at the state's position from the next `iter`; ranks, workers and batch size may differ from then.
 
         Raises ValueError where the state belongs to another order, or to another pin and that is not allowed.
         """
-        theirs, own = str(state["fingerprint"]), self.dataset.pin.fingerprint
-        if theirs != own and not allow_other_pin:
-            raise ValueError(
-                f"the state belongs to data {theirs[:12]}, this loader reads {own[:12]}; "
-                f"open that pin, or pass allow_other_pin=True"
-            )
-        if state.get("order", "global") != str(self.dataset.shuffle):
-            raise ValueError(
-                f"the state belongs to a run shuffled {state.get('order', 'global')!r}, this loader shuffles "
-                f"{str(self.dataset.shuffle)!r}; build it with the same shuffle"
-            )
-        self.position = int(state["position"])
+        self.position = self.dataset.position_of(state, allow_other_pin=allow_other_pin)
 
     def __iter__(self) -> Iterator[Batch]:
+        self._passes += 1
+        own = self._passes
         for batch in self._made():
             self.position = batch.position
             yield batch
+            if self._passes != own:
+                raise RuntimeError(
+                    f"another pass over this loader began after this one had come to position {batch.position}; "
+                    f"build a second loader for two at once"
+                )
 
     def _made(self) -> Iterator[Batch]:
         raise NotImplementedError
@@ -178,9 +178,11 @@ class Loader:
         begins: np.ndarray | None,
         after: int,
         unlearnt: np.ndarray | None,
+        borders: np.ndarray | None = None,
         apart: Apart | None = None,
     ) -> Batch:
-        return Batch(tokens, lengths, begins, self._labels, after, lambda: self._origins(after), unlearnt, apart)
+        origins = partial(self._origins, after)
+        return Batch(tokens, lengths, begins, self._labels, after, origins, unlearnt, borders, apart)
 
     def _origins(self, after: int) -> list[Origin]:
         return self.dataset.origins(self._positions(after))
@@ -204,9 +206,9 @@ class DirectLoader(Loader):
         super().__init__(dataset, batches, labels, device)
         self._side = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
         slots = SLOTS if self._side else 1
-        # Compiled, all that is told of documents is written while a row's ids are at hand; numpy does it if asked for.
-        counted = dataset.width - (labels == "shifted") if dataset.isolate_documents and kernels.COMPILED else 0
-        self._ring = [Slot(len(batches.own), dataset.width, dataset.dtype, device, counted) for _ in range(slots)]
+        # Compiled, what is told of documents is found while a row's ids are at hand; numpy makes it if asked for.
+        ahead = int(labels == "shifted") if dataset.isolate_documents and kernels.COMPILED else None
+        self._ring = [Slot(len(batches.own), dataset.width, dataset.dtype, device, ahead) for _ in range(slots)]
         if self._side:
             self._side.wait_stream(torch.cuda.current_stream(device))
 
@@ -224,7 +226,7 @@ class DirectLoader(Loader):
                 return
             slot, after = under_way.popleft()
             held: Gathered = slot.batch
-            yield self._batch(slot.take(), held.lengths, held.begins, after, held.unlearnt, held.apart)
+            yield self._batch(slot.take(), held.lengths, held.begins, after, held.unlearnt, held.borders, held.apart)
 
 
 class WorkerLoader(Loader):

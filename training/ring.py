@@ -19,11 +19,12 @@ from training.kernels import SLACK
 
 class Slot:
     """Room for tokens [rows, width] of the shards' dtype. Warns, and goes on without, where memory cannot be pinned.
-    counted: places of a row to count positions for, on a CPU; 0 for none. A GPU makes them itself."""
+    ahead: ids that a row has beyond its inputs, where these have documents; a GPU makes labels and positions of their
+    borders, on a CPU they are written with the tokens."""
 
-    def __init__(self, rows: int, width: int, dtype: np.dtype, device: torch.device, counted: int = 0) -> None:
+    def __init__(self, rows: int, width: int, dtype: np.dtype, device: torch.device, ahead: int | None = None) -> None:
         self._on_gpu, self._shape, self._dtype = device.type == "cuda", (rows, width), dtype
-        self._counted = counted
+        self._ahead = ahead
         self.batch = Gathered(np.empty((0, width), dtype), None, None)
         if self._on_gpu:
             # torch computes little with uint16, so int16 carries the bits to the device, where they are widened.
@@ -37,11 +38,11 @@ class Slot:
         arrays of int64."""
         if self._on_gpu:
             self._copied.synchronize()
-            return Room(self._host.numpy().view(self._dtype))
-        tokens = np.empty(self._shape, np.int64)
-        if not self._counted:
+            return Room(self._host.numpy().view(self._dtype), self._ahead)
+        tokens, ahead, (rows, width) = np.empty(self._shape, np.int64), self._ahead, self._shape
+        if ahead is None:
             return Room(tokens)
-        return Room(tokens, np.empty(self._shape, np.int64), np.empty(self._shape[0] * self._counted + SLACK, np.int64))
+        return Room(tokens, ahead, np.empty(self._shape, np.int64), np.empty(rows * (width - ahead) + SLACK, np.int64))
 
     def send(self, side: torch.cuda.Stream | None) -> None:
         """Start the copy to the device on stream `side`."""

@@ -29,8 +29,9 @@ class BatchStream(IterableDataset[Rows]):
     """DataLoader(BatchStream(dataset, 8), batch_size=None, collate_fn=keep): the batches from `position` on.
 
     dataset: of any split; batch_size, last, position, rank, world: as of training.dataset.PositionBatches, which raises
-    ValueError for ranks that do not divide the batch. Each Rows bears the position after its global batch: the whole
-    state of a run, whatever was prefetched. Set `position` to it and iterate anew to go on, with any number of workers,
+    ValueError for ranks that do not divide the batch. A fixed split ends where it ends, its last batch filled up with
+    rows of no tokens. Each Rows bears the position after its global batch, which with the data and the order is all of
+    a run's state, whatever was prefetched: see `state_dict`. Iterate anew to go on from it, with any number of workers,
     persistent ones too. Worker w of W reads each W-th batch from the w-th on; the DataLoader puts them in order again.
 
     A batch is a view of up to 1 MB that it shares with those around it: `clone()` what is kept for long.
@@ -46,6 +47,8 @@ class BatchStream(IterableDataset[Rows]):
         rank: int = 0,
         world: int = 1,
     ) -> None:
+        if dataset.order is None:
+            last = dataset.sequences if last is None else min(last, dataset.sequences)
         self.dataset, self._batches = dataset, PositionBatches(batch_size, last, rank=rank, world=world)
         # In shared memory: persistent workers hold a copy of this object from their start on.
         self._position = torch.tensor(position, dtype=torch.int64).share_memory_()  # type: ignore[no-untyped-call]
@@ -58,6 +61,15 @@ class BatchStream(IterableDataset[Rows]):
     @position.setter
     def position(self, position: int) -> None:
         self._position.fill_(position)
+
+    def state_dict(self, rows: Rows) -> dict[str, Any]:
+        """The state after the batch `rows`, the last that was trained on."""
+        return self.dataset.state(self.position if rows.position is None else rows.position)
+
+    def load_state_dict(self, state: dict[str, Any], *, allow_other_pin: bool = False) -> None:
+        """Go on from a state of a stream or a training.loader.Loader at the next `iter`; raises ValueError as theirs
+        does."""
+        self.position = self.dataset.position_of(state, allow_other_pin=allow_other_pin)
 
     def __len__(self) -> int:
         """Batches from `position` on; raises TypeError for a run without end."""
