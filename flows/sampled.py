@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from textwrap import shorten
 
 import pyarrow as pa
 
@@ -100,8 +99,12 @@ def sample(files: Mapping[str, Path]) -> Sample:
         if shapes or not seen:
             found.files[path] = shapes
         else:
-            found.unknown[path] = shorten(", ".join(sorted(seen)), SHOWN, placeholder="...")
+            found.unknown[path] = _cut(", ".join(sorted(seen)))
     return found
+
+
+def _cut(names: str) -> str:
+    return names if len(names) <= SHOWN else f"{names[:SHOWN]}..."
 
 
 def is_of_records(path: str) -> bool:
