@@ -13,10 +13,11 @@ BREACHES_SHOWN = 5
 STANDS = "what stood before still stands"
 
 
-def judge(step: Step, artifact: Artifact, project: Project) -> list[str]:
+def judge(step: Step, artifact: Artifact, project: Project, hands: int = 1) -> list[str]:
     """Raise InvariantError or ExpectationError where the artifact must not appear; returns the suite's warnings.
 
-    In a small run a failed expectation is a warning: shares of a handful of documents prove nothing.
+    hands: threads that may read at once. In a small run a failed expectation is a warning: shares of a handful of
+    documents prove nothing.
     """
     breaches = list(islice(step.invariants(artifact), BREACHES_SHOWN))
     if breaches:
@@ -24,7 +25,7 @@ def judge(step: Step, artifact: Artifact, project: Project) -> list[str]:
     from tasks.validate import validate
 
     docs = project.report(step.name).parent / "docs"
-    found = validate(step, artifact, project.suite(step.name), docs)
+    found = validate(step, artifact, project.suite(step.name), docs, hands)
     notes = list(found.warnings)
     if found.tested.get("sampled"):
         seen, there = found.tested["rows"], found.tested["rows_total"]

@@ -107,7 +107,7 @@ def _judged(build: Build, manifest: Manifest) -> Report:
 def _built(build: Build, workers: int, cluster: str | None, force: bool, progress: Progress | None) -> Report:
     made, carried = build.stage(workers, cluster, force, progress)
     artifact = Staged.staged(build)
-    warnings = judge(build.step, artifact, build.project)
+    warnings = judge(build.step, artifact, build.project, workers)
     _sources_unchanged(build)
     manifest = Manifest(build.step.name, build.recipe, build.folders)
     manifest.write(build.tree)

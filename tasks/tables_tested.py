@@ -1,14 +1,17 @@
 """The two tables of a step under test, counted: profile and rows, and what of them is no matter of counting.
 
 In go a step, its artifact and its suite; out come a Subject of each table, with what every expectation counted, and the
-rows that Great Expectations must look at itself. The rows of one part are held at a time. Nothing is judged here.
+rows that Great Expectations must look at itself. The rows of one part are held at a time, and of as many more as
+threads read ahead. Nothing is judged here.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -46,16 +49,17 @@ def profile_of(step: Step, artifact: Artifact, suite: Suite, name: str) -> Table
     return Table(subject, table, range(rows))
 
 
-def rows_of(step: Step, artifact: Artifact, suite: Suite, totals: Mapping[str, int], name: str) -> Table:
+def rows_of(
+    step: Step, artifact: Artifact, suite: Suite, totals: Mapping[str, int], name: str, hands: int = 1
+) -> Table:
     """Every row, part by part; and where an expectation is of no form that is counted, a sample of what it looks at.
 
-    totals: measure -> its total. name, and what is raised: as profile_of.
+    totals: measure -> its total. hands: threads that may read parts at once. name, and what is raised: as profile_of.
     """
     tallies, columns = new_tallies(suite.rows), dict[str, None]()
     units = artifact.units(step.rows_of)
     starts, count = list[int](), 0
-    for unit in units:
-        rows = with_visible(step.rows(artifact, unit), suite.visible("rows"))
+    for rows in _in_turn(lambda unit: with_visible(step.rows(artifact, unit), suite.visible("rows")), units, hands):
         _count(tallies, suite, "rows", rows, count, name)
         columns |= dict.fromkeys(rows.column_names)
         starts.append(count)
@@ -74,6 +78,21 @@ def rows_of(step: Step, artifact: Artifact, suite: Suite, totals: Mapping[str, i
     places = [begins[unit] + number for unit, number in zip(sample.units, sample.numbers.tolist(), strict=True)]
     scope = f" (a sample of {len(places)} of {count} rows)" if len(places) < count else ""
     return Table(replace(subject, scope=scope), with_visible(sample.rows, suite.visible("rows")), places)
+
+
+def _in_turn(read: Callable[[str], pa.Table], units: Sequence[str], hands: int) -> Iterator[pa.Table]:
+    """The rows of each part in their order, as many parts ahead as there are hands: reading is half of the judging."""
+    if hands <= 1:
+        yield from map(read, units)
+        return
+    with ThreadPoolExecutor(hands) as threads:
+        waiting = deque[Future[pa.Table]]()
+        for unit in units:
+            waiting.append(threads.submit(read, unit))
+            if len(waiting) > hands:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def _count(tallies: Sequence[Tally], suite: Suite, table: str, rows: pa.Table, first: int, name: str) -> None:

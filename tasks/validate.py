@@ -53,9 +53,9 @@ class Validation:
     tested: dict[str, Any] = field(default_factory=dict)
 
 
-def validate(step: Step, artifact: Artifact, suite_file: Path, docs: Path | None) -> Validation:
-    """Hold `artifact` against the suite in `suite_file`; with `docs`, write Data Docs to
-    docs/<step>/<table>.html.
+def validate(step: Step, artifact: Artifact, suite_file: Path, docs: Path | None, hands: int = 1) -> Validation:
+    """Hold `artifact` against the suite in `suite_file`; with `docs`, write Data Docs to docs/<step>/<table>.html.
+    hands: threads that may read parts at once.
 
     Raises ParamsError for a suite that is absent, unreadable, or names an expectation, an argument or a
     condition that Great Expectations or pandas does not know.
@@ -63,7 +63,7 @@ def validate(step: Step, artifact: Artifact, suite_file: Path, docs: Path | None
     suite, name = load(suite_file), name_of(suite_file)
     with _quiet():
         profile = profile_of(step, artifact, suite, name)
-        tables = [profile, rows_of(step, artifact, suite, profile.subject.totals, name)]
+        tables = [profile, rows_of(step, artifact, suite, profile.subject.totals, name, hands)]
         findings = [Finding(True, text) for text in unknown_signals(artifact.params, tables[1].subject.columns)]
         for table in tables:
             findings += _examine(step.name, table, name, docs)

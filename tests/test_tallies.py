@@ -134,7 +134,8 @@ def test_what_is_not_counted_is_left_to_great_expectations(form):
     assert not tallies[0].counted and tallies[0].rows == 6
 
 
-def test_one_bad_row_of_many_parts_is_found_and_named(tmp_path):
+@pytest.mark.parametrize("hands", [1, 2, 4])
+def test_one_bad_row_of_many_parts_is_found_and_named(tmp_path, hands):
     """More rows than Great Expectations is ever shown at once, and the only bad one among the last of them."""
     good = np.ones(100_000)
     bad = good.copy()
@@ -143,7 +144,7 @@ def test_one_bad_row_of_many_parts_is_found_and_named(tmp_path):
     artifact = FakeArtifact({"filter/verdicts": units}, {"filter/verdicts": {unit: {"n": 1} for unit in units}})
     limits = [expect("column_values_to_be_between", column="share", min_value=0), *FORMS[:1]]
     limits.append(expect("column_values_to_not_be_null", column="word", mostly=0.8))
-    result = validate(fake_step(), artifact, lay(tmp_path, rows=limits), None)
+    result = validate(fake_step(), artifact, lay(tmp_path, rows=limits), None, hands)
     unit = list(units)[-1]
     assert f"1 of 600000 tested ({unit} row 77777: -1)" in the_only(result.failures)
     assert result.tested["rows"] == result.tested["rows_total"] == 600_000 and not result.tested["sampled"]

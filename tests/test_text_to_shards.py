@@ -62,7 +62,7 @@ PARAMS = {
 }
 
 
-def judge(step, artifact, project):
+def judge(step, artifact, project, hands=1):
     breaches = list(step.invariants(artifact))
     if breaches:
         raise InvariantError(" | ".join(breaches))
