@@ -169,7 +169,7 @@ def _source(
         )
     passed = Counter(PurePosixPath(path).suffix for path, form in forms.items() if not form)
     if passed or left_out:
-        skipped[item["name"]] = passed | left_out
+        skipped[item["name"]] = {**passed, **left_out}
     files = digested(known)
     if not any(facts["bytes"] or PurePosixPath(path).suffix not in PLAIN for path, facts in files.items()):
         raise SourceError(f"{named} is empty: {item['path']} holds 0 bytes in {len(files)} files", "fill it or drop it")

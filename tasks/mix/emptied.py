@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tasks.artifacts.manifest import Entry, Manifest
+from tasks.counting import source_of
 
 KEPT = (
     ("ingest", "documents", "documents_out"),
@@ -36,5 +37,5 @@ def emptied_by(source: str, standing: Callable[[str], Manifest | None]) -> str:
 
 
 def _of(source: str, units: Mapping[str, Entry]) -> list[Entry]:
-    """The entries of a source's parts, whose names are <source>-<16 hex>."""
-    return [entry for unit, entry in units.items() if unit.rpartition("-")[0] == source]
+    """The entries of a source's parts."""
+    return [entry for unit, entry in units.items() if source_of(unit) == source]
