@@ -27,6 +27,7 @@ from tasks.artifacts.canonical import digest, file_digest
 from tasks.artifacts.manifest import Entry
 from tasks.artifacts.tables import read_table, write_payload
 from tasks.code import function_digest
+from tasks.collecting import only_what_is_new
 from tasks.step import Folder, Made, Payload, StepParams
 
 ENTRY = "entry.json"
@@ -159,6 +160,7 @@ class Job:
         return self.made / self.key
 
 
+@only_what_is_new()
 def make(job: Job, hands: Executor | None = None) -> str:
     """Make the unit of `job` and leave its files and entry.json in job.home; returns the key. hands: for Reads.each."""
     partial = job.made / f".{job.key}.{os.getpid()}"

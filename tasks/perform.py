@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from tasks.artifacts.manifest import Manifest
 from tasks.build import Build
+from tasks.collecting import only_what_is_new
 from tasks.errors import IntegrityError, SpaceError
 from tasks.judge import judge, judge_digest
 from tasks.project import Project
@@ -46,6 +47,7 @@ class Report:
     seconds: float = 0.0
 
 
+@only_what_is_new()
 def perform(
     step: Step,
     project: Project,
