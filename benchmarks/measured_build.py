@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tasks.memory import at_work
 from tasks.perform import perform
 from tasks.pipeline import STEPS
 from tasks.project import Project
@@ -33,6 +34,7 @@ def measured_build(root: Path, steps: Iterable[str], workers: int) -> dict[str, 
     return {"cpu": _cpu() - spent, "wall": wall, "steps": seconds, "memory": memory / 1e3, "fixed": fixed}
 
 
+@at_work()
 def _build(root: Path, names: Iterable[str], workers: int) -> dict[str, float]:
     seconds = {}
     for name in names:

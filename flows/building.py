@@ -25,6 +25,7 @@ from tasks.__main__ import workers_of
 from tasks.artifacts.manifest import Manifest
 from tasks.errors import GristmillError, IntegrityError
 from tasks.locks import build_lock
+from tasks.memory import at_work
 from tasks.perform import perform, recipe_key
 from tasks.pipeline import STEPS
 from tasks.project import Project
@@ -160,7 +161,8 @@ def building(
     """
     project = Project(Path(root).resolve())
     check_request(project, until, force)
-    with build_lock(project.state, wait=True, waiting=lambda name: watch().said(f"waiting for {name}")):
+    waiting = build_lock(project.state, wait=True, waiting=lambda name: watch().said(f"waiting for {name}"))
+    with waiting, at_work():
         hands: Hands = {"workers": workers or workers_of(project), "cluster": cluster}
         build = Build(project, until, hands, force)
         write_sources(project)

@@ -27,7 +27,7 @@ from tasks.artifacts.canonical import digest, file_digest
 from tasks.artifacts.manifest import Entry
 from tasks.artifacts.tables import read_table, write_payload
 from tasks.code import function_digest
-from tasks.collecting import only_what_is_new
+from tasks.memory import hide_what_stands
 from tasks.step import Folder, Made, Payload, StepParams
 
 ENTRY = "entry.json"
@@ -160,7 +160,6 @@ class Job:
         return self.made / self.key
 
 
-@only_what_is_new()
 def make(job: Job, hands: Executor | None = None) -> str:
     """Make the unit of `job` and leave its files and entry.json in job.home; returns the key. hands: for Reads.each."""
     partial = job.made / f".{job.key}.{os.getpid()}"
@@ -208,12 +207,20 @@ def made_items(home: Path, *, verify: bool = False) -> list[tuple[str, str, Entr
 
 def _call(job: Job) -> Iterator[tuple[str, Made]]:
     """("folder/unit", Made) of the folder's function: one for a unit, one for each part where it is spread."""
-    module, _, name = job.function.partition(":")
-    function = getattr(importlib.import_module(module), name)
+    function = _function(job.function)
     if job.spread:
         yield from function(job.reads, job.params)
     else:
         yield f"{job.folder}/{job.unit}", function(job.reads, job.params)
+
+
+@cache
+def _function(name: str) -> Callable[..., Any]:
+    """What "module:name" is; the first call imports it."""
+    module, _, own = name.partition(":")
+    function: Callable[..., Any] = getattr(importlib.import_module(module), own)
+    hide_what_stands()
+    return function
 
 
 def _write(job: Job, home: Path, name: str, made: Made) -> dict[str, Any]:

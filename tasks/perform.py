@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 
 from tasks.artifacts.manifest import Manifest
 from tasks.build import Build
-from tasks.collecting import only_what_is_new
 from tasks.errors import IntegrityError, SpaceError
 from tasks.judge import judge, judge_digest
+from tasks.memory import at_work
 from tasks.project import Project
 from tasks.publish import publish, read_stamp, recover, stamp_holds, write_stamp
 from tasks.report import totals, write_report
@@ -47,7 +47,7 @@ class Report:
     seconds: float = 0.0
 
 
-@only_what_is_new()
+@at_work()
 def perform(
     step: Step,
     project: Project,

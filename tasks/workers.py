@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from tasks.errors import GristmillError
+from tasks.memory import stay_at_work
 from tasks.parts import Job, make
 
 WATCH_SECONDS = 1.0
@@ -137,7 +138,8 @@ def _finish(waiting: dict[Future[Any], Job], done: Callable[[Job], None]) -> Non
 
 
 def _watch(parent: int) -> None:
-    """Run in each worker: end it when its main process is gone."""
+    """Run in each worker: end it when its main process is gone, and let it keep its memory until then."""
+    stay_at_work()
     threading.Thread(target=_end_with, args=(parent,), daemon=True, name="watch-parent").start()
 
 
