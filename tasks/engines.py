@@ -25,6 +25,7 @@ from tasks.encoder import BATCH_CHARACTERS, WORTH_CUTTING, Array, SentencePiece,
 from tasks.errors import TokenizerError
 from tasks.segmented import MOST_ALONE, Segmented
 from tasks.text.seams import WORD_SEAMS
+from tasks.texts import bulk
 
 ROLES = ("unk", "bos", "eos", "pad")
 Options = Mapping[str, Any]
@@ -44,7 +45,7 @@ class _Foreign:
 
     def encode_batch(self, texts: Sequence[str]) -> tuple[Array, Array]:
         """By segments where that is known to give the library's ids, and worth it."""
-        if self._segmented is not None and sum(map(len, texts)) >= WORTH_CUTTING:
+        if bulk(texts) >= WORTH_CUTTING and self._segmented is not None:
             return self._segmented.encode(texts)
         return _in_batches(texts, self._encode)
 
