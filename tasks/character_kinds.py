@@ -78,5 +78,5 @@ class CharacterKinds:
         theirs = np.cumsum([len(word) for word, _ in words])  # a word is spelled with a character a byte
         one = np.array([len(data)])
         ours, _ = word_stops(data, self.of(data)[0], one, np.ones(1, bool), self._modern, self._digits)
-        wrong = np.searchsorted(borders, np.setxor1d(ours, theirs), "left")
+        wrong = np.searchsorted(borders, np.setxor1d(ours, theirs, assume_unique=True), "left")
         return np.isin(np.arange(len(letters)), wrong)

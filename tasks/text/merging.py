@@ -16,6 +16,8 @@ Array = np.ndarray[Any, Any]
 U64 = np.uint64
 _NEVER, _RESULT = np.int64((2**31 - 1) << 32), np.int64(2**32 - 1)
 """The value of a pair is its rank, and in the lower half what it becomes; that of one that does not merge is above."""
+EACH = 8
+"""Bits for a slot of the table; those of its pairs are set. Half of all pairs that are asked for never merge."""
 _njit = numba.njit(nogil=True, cache=True, forceinline=True)
 
 
@@ -23,8 +25,9 @@ class Merges:
     """Which pairs merge into what. left, right, result: int64 [n]; rank: int32 [n], lower goes first."""
 
     def __init__(self, left: Array, right: Array, result: Array, rank: Array) -> None:
-        self._table = np.full((1 << (2 * len(left) + 1).bit_length(), 2), -1, np.int64)
-        _fill(self._table, (left << 32) | right, (rank.astype(np.int64) << 32) | result)
+        size = 1 << (2 * len(left) + 1).bit_length()
+        self._table, self._bits = np.full((size, 2), -1, np.int64), np.zeros(max(1, size * EACH // 64), np.uint64)
+        _fill(self._table, self._bits, (left << 32) | right, (rank.astype(np.int64) << 32) | result)
 
     def merged(self, symbols: Array, stops: Array) -> tuple[Array, Array]:
         """(symbols left int32, how many of each word int64 [m]). symbols: int32, word after word; stops: int64 [m].
@@ -32,7 +35,7 @@ class Merges:
         Time grows with the square of a word's length: 1 MB of words of 8 bytes take 0.05 CPU seconds.
         """
         out, sizes = np.empty(len(symbols), np.int32), np.empty(len(stops), np.int64)
-        end = _merge_all(symbols, stops, self._table, out, sizes)
+        end = _merge_all(symbols, stops, self._table, self._bits, out, sizes)
         return out[:end], sizes
 
 
@@ -48,17 +51,18 @@ def with_others(ids: Array, sizes: Array, whole: Mapping[int, list[int]]) -> tup
 
 
 @_njit  # type: ignore[untyped-decorator]
-def _slot_of(key: Any, mask: Any) -> Any:
+def _mixed(key: Any) -> Any:
     """splitmix64's multiplier (Steele, Lea, Flood 2014) between two shifts."""
-    mixed = (key ^ (key >> U64(31))) * U64(0x9E3779B97F4A7C15)
-    return (mixed ^ (mixed >> U64(32))) & mask
+    mixed = (U64(key) ^ (U64(key) >> U64(31))) * U64(0x9E3779B97F4A7C15)
+    return mixed ^ (mixed >> U64(32))
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _fill(table: Array, pairs: Array, values: Array) -> None:
-    mask = U64(len(table) - 1)
+def _fill(table: Array, bits: Array, pairs: Array, values: Array) -> None:
     for at in range(len(pairs)):
-        slot = _slot_of(U64(pairs[at]), mask)
+        mixed, mask = _mixed(pairs[at]), U64(len(table) - 1)
+        slot, bit = mixed & mask, mixed & U64(64 * len(bits) - 1)
+        bits[bit >> U64(6)] |= U64(1) << (bit & U64(63))
         while table[slot, 0] >= 0 and table[slot, 0] != pairs[at]:
             slot = (slot + U64(1)) & mask
         if table[slot, 0] < 0:  # a pair named twice keeps its first rank
@@ -66,10 +70,13 @@ def _fill(table: Array, pairs: Array, values: Array) -> None:
 
 
 @_njit  # type: ignore[untyped-decorator]
-def _pair(left: Any, right: Any, table: Array, mask: Any) -> Any:
-    """The value of a pair, _NEVER where it does not merge."""
+def _pair(left: Any, right: Any, table: Array, bits: Array) -> Any:
+    """The value of a pair, _NEVER where it does not merge: mostly a bit says so, and the table is not looked at."""
     key = (np.int64(left) << 32) | np.int64(right)
-    slot = _slot_of(U64(key), mask)
+    mixed, mask = _mixed(key), U64(len(table) - 1)
+    slot, bit = mixed & mask, mixed & U64(64 * len(bits) - 1)
+    if not (bits[bit >> U64(6)] >> (bit & U64(63))) & U64(1):
+        return _NEVER
     while table[slot, 0] != key:
         if table[slot, 0] < 0:
             return _NEVER
@@ -78,8 +85,8 @@ def _pair(left: Any, right: Any, table: Array, mask: Any) -> Any:
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _merge_all(symbols: Array, stops: Array, table: Array, out: Array, sizes: Array) -> int:
-    longest, start, end, mask = 0, 0, 0, U64(len(table) - 1)
+def _merge_all(symbols: Array, stops: Array, table: Array, bits: Array, out: Array, sizes: Array) -> int:
+    longest, start, end = 0, 0, 0
     for stop in stops:
         longest, start = max(longest, stop - start), stop
     word, value, start = np.empty(longest, np.int32), np.empty(longest, np.int64), 0
@@ -88,7 +95,7 @@ def _merge_all(symbols: Array, stops: Array, table: Array, out: Array, sizes: Ar
         word[:size] = symbols[start : stops[number]]
         start = stops[number]
         for at in range(size - 1):
-            value[at] = _pair(word[at], word[at + 1], table, mask)
+            value[at] = _pair(word[at], word[at + 1], table, bits)
         while size > 1:
             best, lowest = 0, value[0]
             for at in range(1, size - 1):
@@ -101,9 +108,9 @@ def _merge_all(symbols: Array, stops: Array, table: Array, out: Array, sizes: Ar
             for at in range(best + 1, size):
                 word[at], value[at] = word[at + 1], value[at + 1]
             if best > 0:
-                value[best - 1] = _pair(word[best - 1], word[best], table, mask)
+                value[best - 1] = _pair(word[best - 1], word[best], table, bits)
             if best < size - 1:
-                value[best] = _pair(word[best], word[best + 1], table, mask)
+                value[best] = _pair(word[best], word[best + 1], table, bits)
         out[end : end + size] = word[:size]
         sizes[number] = size
         end += size
