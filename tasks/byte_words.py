@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -279,9 +280,9 @@ def _pairs(model: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _merges(model: Mapping[str, Any], pairs: Sequence[tuple[str, str]]) -> Merges:
-    number = model["vocab"].__getitem__
-    left, right = (np.array([number(pair[side]) for pair in pairs], np.int64) for side in (0, 1))
-    joined = np.array([number(a + b) for a, b in pairs], np.int64)
+    sides = list(zip(*pairs, strict=True)) or [(), ()]
+    spelled = (*sides, map(add, *sides))
+    left, right, joined = (np.fromiter(map(model["vocab"].__getitem__, each), np.int64, len(pairs)) for each in spelled)
     return Merges(left, right, joined, np.arange(len(pairs), dtype=np.int32))
 
 

@@ -93,8 +93,11 @@ class HuggingFace(_Foreign):
         self._tokenizer.encode_special_tokens = True  # which means: as text
         added = self._tokenizer.get_added_tokens_decoder()
         self.control = {token.content: number for number, token in sorted(added.items()) if token.special}
-        self.vocab_size = max(self._tokenizer.get_vocab(with_added_tokens=True).values()) + 1
         self._content = orjson.loads(model)
+        vocabulary = self._content["model"]["vocab"]
+        if not isinstance(vocabulary, dict):
+            vocabulary = self._tokenizer.get_vocab(with_added_tokens=False)
+        self.vocab_size = max([*vocabulary.values(), *added]) + 1
         self._exact = _is_exact(self._content)
         self._settle(name, model, options)
 

@@ -81,7 +81,9 @@ class BytePairSeams(PairSeams):
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         found = Parts(np.zeros(CODE_POINTS, bool), np.zeros(CODE_POINTS, bool), np.zeros((256, 256), bool))
-        super().__init__(list(_whole(pieces, found)))
+        held = list(pieces)
+        plain = [piece.decode() for piece in held if piece.isascii()]
+        super().__init__(plain + list(_whole([piece for piece in held if not piece.isascii()], found)))
         self.plain |= found.before[:128] | found.after[:128, None]
         self._parts = found
 
@@ -102,8 +104,6 @@ def _whole(pieces: Iterable[bytes], found: Parts) -> Iterator[str]:
 
 def _parted(piece: bytes) -> tuple[bytes, str, bytes]:
     """(end of a character, whole characters, beginning of one); nothing of what is no UTF-8: no text has it."""
-    if piece.isascii():
-        return b"", piece.decode(), b""
     first, last = 0, len(piece)
     while first < last and piece[first] & 0xC0 == 0x80:
         first += 1
