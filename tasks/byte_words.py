@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from operator import add
 from typing import Any
@@ -251,12 +251,13 @@ def _pattern(before: Mapping[str, Any] | None) -> str | None:
     return None
 
 
-def _byte_names() -> list[str]:
+@cache
+def _byte_names() -> tuple[str, ...]:
     """The character that stands for each byte in byte-level vocabularies (GPT-2): itself where it shows, else the next
     one from U+0100 on."""
     shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = iter(range(0x100, 0x200))
-    return [chr(byte) if byte in shown else chr(next(others)) for byte in range(256)]
+    return tuple(chr(byte) if byte in shown else chr(next(others)) for byte in range(256))
 
 
 def _used_names() -> list[str]:

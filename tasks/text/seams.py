@@ -185,7 +185,8 @@ def _mark_words(
 def _mark_pairs(
     data: Array, plain: Array, wide: Array, marked: Array, joins_before: Array, joins_after: Array, joined: Array
 ) -> None:
-    """Mark the first byte of each character that no piece joins to the one before. data: whole characters."""
+    """Mark the first byte of each character that no piece joins to the one before. data: whole characters; marked:
+    nothing yet."""
     parted = len(joined) > 1
     mask = np.uint64(len(wide) - 1)
     before = np.uint64(128)  # no text begins with a character joined to one before it
@@ -209,8 +210,8 @@ def _mark_pairs(
         slot = _mixed(key) & mask
         while wide[slot] != 0 and wide[slot] != key:
             slot = (slot + np.uint64(1)) & mask
-        marked[at] = wide[slot] != key
-        if parted and at and (joins_before[point] or joins_after[before] or joined[data[at - 1], byte]):
-            marked[at] = False
+        if wide[slot] != key:
+            parts = parted and at and (joins_before[point] or joins_after[before] or joined[data[at - 1], byte])
+            marked[at] = not parts
         before = point
         at += step
