@@ -24,7 +24,7 @@ MOST_TRIES = 64
 EXACT = 12
 """Bytes up to which an entry of the table holds a segment itself, and nothing else need be looked at."""
 
-SIDE_BY_SIDE = 32
+SIDE_BY_SIDE = 64
 """Segments whose entries are called for together, before the first of them is looked at: what the caches lack comes
 from memory for all of them at once."""
 

@@ -105,19 +105,20 @@ def _gather(
 ) -> tuple[Any, Any]:
     """Fill `out` and `ends` from there on, ends[mark] with what it has. Returns where it stopped, for lack of room or
     at the end."""
-    end = ends[mark]
+    end, room = np.uint64(ends[mark]), np.uint64(len(out))
     for number in range(mark, len(stops)):
-        for place in range(at, stops[number]):
+        for place in range(np.uint64(at), np.uint64(stops[number])):
             own = which[place]
-            size = 1 if own < 0 else borders[own + 1] - borders[own]
-            if end + size > len(out):
+            size = np.uint64(1 if own < 0 else borders[own + 1] - borders[own])
+            if end + size > room:
                 ends[number] = end
-                return place, number
+                return np.int64(place), number
             if own < 0:
                 out[end] = ~own
             else:
+                first = np.uint64(borders[own])
                 for later in range(size):
-                    out[end + later] = pool[borders[own] + later]
+                    out[end + later] = pool[first + later]
             end += size
         at = max(at, stops[number])
         ends[number] = end
