@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -250,12 +251,13 @@ def _pattern(before: Mapping[str, Any] | None) -> str | None:
     return None
 
 
-def _byte_names() -> list[str]:
+@cache
+def _byte_names() -> tuple[str, ...]:
     """The character that stands for each byte in byte-level vocabularies (GPT-2): itself where it shows, else the next
     one from U+0100 on."""
     shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = iter(range(0x100, 0x200))
-    return [chr(byte) if byte in shown else chr(next(others)) for byte in range(256)]
+    return tuple(chr(byte) if byte in shown else chr(next(others)) for byte in range(256))
 
 
 def _used_names() -> list[str]:
@@ -279,9 +281,9 @@ def _pairs(model: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _merges(model: Mapping[str, Any], pairs: Sequence[tuple[str, str]]) -> Merges:
-    number = model["vocab"].__getitem__
-    left, right = (np.array([number(pair[side]) for pair in pairs], np.int64) for side in (0, 1))
-    joined = np.array([number(a + b) for a, b in pairs], np.int64)
+    sides = list(zip(*pairs, strict=True)) or [(), ()]
+    spelled = (*sides, map(add, *sides))
+    left, right, joined = (np.fromiter(map(model["vocab"].__getitem__, each), np.int64, len(pairs)) for each in spelled)
     return Merges(left, right, joined, np.arange(len(pairs), dtype=np.int32))
 
 

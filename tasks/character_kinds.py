@@ -24,6 +24,8 @@ JAMO = (range(0x1100, 0x1200), range(0xA960, 0xA980), range(0xD7B0, 0xD800))
 CLASSES = ((r"\s", WHITE), (r"\p{N}", DIGIT), (r"\p{L}", LETTER))
 PROBE = "a{0}a {0}{0}b'{0}e '{0}a 1{0}23\n{0} {0}\n {0}.{0}'s  {0}\n"
 """A character beside letters, digits, marks, white ones and itself."""
+TOGETHER = 32
+"""Characters tried in one call: the library's time grows faster than the text that it gets."""
 
 
 class CharacterKinds:
@@ -59,7 +61,10 @@ class CharacterKinds:
         tried = [
             kind != LETTER or unicodedata.category(letter) != "Lo" for letter, kind in zip(text, kinds, strict=True)
         ]
-        self._kinds[points[tried][self._differs([*compress(text, tried)])]] = OTHER
+        asked = [*compress(text, tried)]
+        for first in range(0, len(asked), TOGETHER):
+            some = points[tried][first : first + TOGETHER]
+            self._kinds[some[self._differs(asked[first : first + TOGETHER])]] = OTHER
         if self._normalizer is not None:
             self._kinds[points[[self._may_change(letter) for letter in text]]] = OTHER
 
@@ -72,11 +77,12 @@ class CharacterKinds:
     def _differs(self, letters: Sequence[str]) -> Array:
         """Which characters are cut otherwise by the library, bool [characters]."""
         probes = [PROBE.format(letter) for letter in letters]
-        data = np.frombuffer("".join(probes).encode(), np.uint8)
+        spelled = "".join(probes) + "a"  # so that a word follows the last one too
+        data = np.frombuffer(spelled.encode(), np.uint8)
         borders = np.cumsum([len(probe.encode()) for probe in probes])
-        words = self._before.pre_tokenize_str("".join(probes))
+        words = self._before.pre_tokenize_str(spelled)
         theirs = np.cumsum([len(word) for word, _ in words])  # a word is spelled with a character a byte
         one = np.array([len(data)])
         ours, _ = word_stops(data, self.of(data)[0], one, np.ones(1, bool), self._modern, self._digits)
-        wrong = np.searchsorted(borders, np.setxor1d(ours, theirs), "left")
+        wrong = np.searchsorted(borders, np.setxor1d(ours, theirs, assume_unique=True), "left")
         return np.isin(np.arange(len(letters)), wrong)

@@ -19,6 +19,7 @@ from tasks.errors import TokenizerError
 from tasks.segmented import Segmented
 from tasks.sentencepiece_model import read_model
 from tasks.sentencepiece_words import words_of
+from tasks.texts import bulk
 
 PROBE = (
     "Probe: naïve café 1234 \n\t indented\n\n    def f(x):  # two  spaces\r\n"
@@ -99,7 +100,7 @@ class SentencePiece:
 
     def encode_batch(self, texts: Sequence[str]) -> tuple[Array, Array]:
         """See Tokenizer."""
-        if self._segmented is not None and sum(map(len, texts)) >= WORTH_CUTTING:
+        if bulk(texts) >= WORTH_CUTTING and self._segmented is not None:
             if self._prefixed:  # such a model cannot tell the two apart
                 texts = [text.replace(SPACE_MARK, " ") if SPACE_MARK in text else text for text in texts]
             return self._segmented.encode(texts)

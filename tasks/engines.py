@@ -25,6 +25,7 @@ from tasks.encoder import BATCH_CHARACTERS, WORTH_CUTTING, Array, SentencePiece,
 from tasks.errors import TokenizerError
 from tasks.segmented import MOST_ALONE, Segmented
 from tasks.text.seams import WORD_SEAMS
+from tasks.texts import bulk
 
 ROLES = ("unk", "bos", "eos", "pad")
 Options = Mapping[str, Any]
@@ -44,7 +45,7 @@ class _Foreign:
 
     def encode_batch(self, texts: Sequence[str]) -> tuple[Array, Array]:
         """By segments where that is known to give the library's ids, and worth it."""
-        if self._segmented is not None and sum(map(len, texts)) >= WORTH_CUTTING:
+        if bulk(texts) >= WORTH_CUTTING and self._segmented is not None:
             return self._segmented.encode(texts)
         return _in_batches(texts, self._encode)
 
@@ -92,8 +93,11 @@ class HuggingFace(_Foreign):
         self._tokenizer.encode_special_tokens = True  # which means: as text
         added = self._tokenizer.get_added_tokens_decoder()
         self.control = {token.content: number for number, token in sorted(added.items()) if token.special}
-        self.vocab_size = max(self._tokenizer.get_vocab(with_added_tokens=True).values()) + 1
         self._content = orjson.loads(model)
+        vocabulary = self._content["model"]["vocab"]
+        if not isinstance(vocabulary, dict):
+            vocabulary = self._tokenizer.get_vocab(with_added_tokens=False)
+        self.vocab_size = max([*vocabulary.values(), *added]) + 1
         self._exact = _is_exact(self._content)
         self._settle(name, model, options)
 

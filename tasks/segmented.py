@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tasks.errors import TokenizerError
 from tasks.text.seams import Seams
 from tasks.text.segments import SegmentMemory
+from tasks.texts import as_texts, utf8_of
 
 Array = np.ndarray[Any, Any]
 Learn = Callable[[Array, Array], tuple[Array, Array]]
@@ -63,17 +65,19 @@ class Segmented:
 
         Raises TokenizerError where the beginning of a batch has other ids when it is encoded whole.
         """
-        if self._alone:
-            odd = [at for at, text in enumerate(texts) if any(found in text for found in self._alone)]
-            if odd:
-                return self._with_odd(list(texts), odd)
-        return self._plain(texts)
+        held = as_texts(texts).array()
+        odd = np.zeros(len(held), bool)
+        for found in self._alone:
+            odd |= pc.match_substring(held, found).to_numpy(zero_copy_only=False)
+        return self._with_odd(held, np.flatnonzero(odd)) if odd.any() else self._plain(held)
 
-    def _plain(self, texts: Sequence[str]) -> tuple[Array, Array]:
+    def _plain(self, texts: pa.LargeStringArray) -> tuple[Array, Array]:
         if self._prefix:
-            texts = [self._prefix + text if text else "" for text in texts]
-        data, offsets = _bytes_of(texts)
-        flat, lengths = [np.empty(0, np.int32)], np.zeros(len(texts), np.int64)
+            before, after = (pa.scalar(text, texts.type) for text in (self._prefix, ""))
+            whole = pc.binary_join_element_wise(before, texts, after)
+            texts = pc.if_else(pc.equal(pc.binary_length(texts), 0), texts, whole)
+        data, offsets = utf8_of(texts)
+        flat, lengths = list[Array](), np.zeros(len(texts), np.int64)
         for first, last in _batches(offsets):
             borders = offsets[first : last + 1]
             pieces = [borders] if last - first > 1 else map(np.array, pairwise(self._cut(data, *borders.tolist())))
@@ -81,14 +85,13 @@ class Segmented:
                 ids, sizes = self._one_batch(data[piece[0] : piece[-1]], piece - piece[0], not number)
                 flat.append(ids)
                 lengths[first:last] += sizes
-        return np.concatenate(flat), lengths
+        return flat[0] if len(flat) == 1 else np.concatenate([np.empty(0, np.int32), *flat]), lengths
 
-    def _with_odd(self, texts: list[str], odd: list[int]) -> tuple[Array, Array]:
+    def _with_odd(self, texts: pa.LargeStringArray, odd: Array) -> tuple[Array, Array]:
         """Those numbered in `odd` go through the library."""
-        whole = [self._whole(texts[at]) for at in odd]
-        for at in odd:
-            texts[at] = ""
-        ids, lengths = self._plain(texts)
+        whole = [self._whole(texts[at].as_py()) for at in odd.tolist()]
+        apart = pa.array(np.isin(np.arange(len(texts)), odd))
+        ids, lengths = self._plain(pc.if_else(apart, pa.scalar("", texts.type), texts))
         lengths[odd] = [len(own) for own in whole]
         places = np.repeat((np.cumsum(lengths) - lengths)[odd], lengths[odd])
         before = np.cumsum(lengths[odd]) - lengths[odd]
@@ -143,16 +146,6 @@ class Segmented:
                 f"tokenizer {self._name} gives {text[:40]!r} other ids in segments than whole",
                 "report its model: it must not be encoded by segments",
             )
-
-
-def _bytes_of(texts: Sequence[str]) -> tuple[Array, Array]:
-    """(UTF-8 of all, uint8; where each text begins in it and the last ends, int64 [texts + 1])."""
-    held = pa.array(texts, pa.large_string())
-    _, offsets, data = held.buffers()
-    return (
-        np.frombuffer(data or b"", np.uint8),
-        np.frombuffer(offsets, np.int64)[: len(texts) + 1] if len(texts) else np.zeros(1, np.int64),
-    )
 
 
 def _batches(offsets: Array) -> Iterator[tuple[int, int]]:

@@ -49,9 +49,7 @@ class Subwords:
         bits, stretches = ascii_words(data, borders, *self._how, self._pairs.plain)
         if len(stretches):
             own, begins = cut_out(data, stretches)
-            starts = self._judged(own, begins)
-            moved = (stretches[:, 0] - begins)[np.searchsorted(begins, starts, "right") - 1]
-            put_back(bits, stretches, starts + moved)
+            put_back(bits, stretches, begins, self._judged(own, begins))
         return starts_of(bits)
 
     def _judged(self, data: Array, borders: Array) -> Array:

@@ -76,7 +76,7 @@ def test_what_is_no_ascii_is_left_in_stretches_from_seam_to_seam(kinds, name, te
     assert found[~left[found]].tolist() == wanted[~left[wanted]].tolist()
     own, begins = cut_out(data, stretches)
     assert own.tolist() == data[left[:-1]].tolist() and len(begins) == len(stretches)
-    put_back(bits, stretches, wanted[left[wanted]])
+    put_back(bits, stretches, begins, np.flatnonzero(np.isin(np.flatnonzero(left[:-1]), wanted)))
     assert starts_of(bits).tolist() == wanted.tolist()
 
 

@@ -88,8 +88,8 @@ def test_equal_bytes_get_one_number_for_as_long_as_they_are_remembered(batches):
         which = memory.numbers_of(data, starts)
         fresh, stops = memory.unlearned()
         seen += [fresh[a:b].tobytes().decode() for a, b in pairwise([0, *stops.tolist()])]
-        assert [seen[number] for number in which] == spelled
-        memory.learn(np.zeros(len(stops), np.int32), np.ones(len(stops), np.int64))
+        assert [seen[number if number >= 0 else ~number] for number in which] == spelled
+        memory.learn(np.arange(len(seen) - len(stops), len(seen)), np.ones(len(stops), np.int64))
     assert len(set(seen)) == len(seen) == memory.known
     assert memory.bytes == sum(len(text.encode()) for text in seen)
 
@@ -124,9 +124,25 @@ def test_ids_are_gathered_in_turn():
     assert (which.tolist(), ids.tolist(), ends.tolist()) == ([0, 1, 2], [7, 8, 9], [0, 1, 3, 3])
     ids, ends = memory.ids_of(np.array([1, 0, 2, 1], np.int32), np.array([0, 0, 2, 4, 4]))
     assert (ids.tolist(), ends.tolist()) == ([8, 9, 7, 8, 9], [0, 0, 3, 5, 5])
+    known = memory.numbers_of(*cut(WORD_SEAMS, "a a b a")[:2])  # an only id in the place of the number
+    assert known.tolist() == [~7, 2, 1, 2]
+    ids, ends = memory.ids_of(known, np.arange(5))
+    assert (ids.tolist(), ends.tolist()) == ([7, 8, 9], [0, 1, 1, 3, 3])
     many = np.ones(1000, np.int32)  # of more ids than it makes room for
     ids, ends = memory.ids_of(many, np.array([999, 1000]))
     assert (ids.tolist(), ends.tolist()) == ([8, 9] * 1000, [1998, 2000])
+
+
+def test_an_only_id_of_a_long_segment_or_above_27_bits_is_remembered_by_number():
+    memory = SegmentMemory()
+    data, starts, found = cut(WORD_SEAMS, "a thirteenbyte b elevenbytes")
+    assert list(map(len, found)) == [1, 13, 2, 12]
+    ids = np.array([1 << 27, 5, 0, (1 << 27) - 1], np.int32)
+    assert memory.numbers_of(data, starts).tolist() == [0, 1, 2, 3]
+    memory.learn(ids, np.ones(4, np.int64))
+    again = memory.numbers_of(data, starts)
+    assert again.tolist() == [0, 1, ~0, ~((1 << 27) - 1)]
+    assert memory.ids_of(again, np.array([4]))[0].tolist() == ids.tolist()
 
 
 def test_the_best_pair_merges_first_and_of_equals_the_leftmost():

@@ -470,7 +470,7 @@ def test_invariants_name_what_is_off(small):
 
 def test_documents_reads_only_what_it_needs(small):
     rows_of = documents(reads_of(tables_of(["some text"]), *small), 5, "maker")
-    assert [(row.text, row.reason) for row in rows_of] == [("some text", None)]
+    assert (list(rows_of.some(np.array([0]))), rows_of.reasons) == (["some text"], [None])
 
 
 # --- chats --------------------------------------------------------------------------------------------------

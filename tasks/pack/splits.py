@@ -35,7 +35,7 @@ def make(reads: Reads, params: PackParams) -> Made:
             f"{reads.name} has {rows.num_rows} rows in {TOKENS}, {len(kinds)} in {TEXT}, {len(languages)} in {SIGNALS}",
             "build tokenize again with --force",
         )
-    names = splits(rows["text_sha"].to_pylist(), params.split_seed, params.validation_share, params.test_share)
+    names = splits(rows["text_sha"], params.split_seed, params.validation_share, params.test_share)
     domains = domains_of(reads.name.split("-")[0], kinds, languages, params.domains)
     table = pa.table({"split": names, "domain": domains, "kind": kinds, "language": languages}, schema=SPLITS)
     return Made({".parquet": table}, _counts(table.append_column("tokens", rows["tokens"])))

@@ -41,8 +41,8 @@ def ascii_words(data: Array, borders: Array, modern: bool, digits: int, joined: 
     ends where a text does, or at a space that follows a visible character of ASCII. 2 GB a CPU second.
     """
     blocks = len(data) // WIDTH + 1
-    padded = np.zeros((blocks + 1) * WIDTH, np.uint8)
-    padded[: len(data)] = data
+    padded = np.empty((blocks + 1) * WIDTH, np.uint8)
+    padded[: len(data)], padded[len(data) :] = data, 0
     opens = np.zeros(blocks + 1, np.uint64)
     _set(opens, borders)
     _set(opens, np.array([len(data)]))

@@ -30,8 +30,8 @@ ASCII[0x20], ASCII[0x09], ASCII[[0x0A, 0x0D]] = SPACE, WHITE, NEWLINE
 
 def simple(kinds: Array, stops: Array) -> Array:
     """Whether no character of a segment (up to its stop; bool [m]) is OTHER. kinds: uint8 [n], of each byte."""
-    if not len(stops):
-        return np.empty(0, bool)
+    if not len(stops) or kinds.max() < OTHER:  # a hundredth of the time that it takes by segments
+        return np.ones(len(stops), bool)
     return np.maximum.reduceat(kinds, np.concatenate([[0], stops[:-1]])) < OTHER
 
 

@@ -13,6 +13,12 @@ import numba
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+U64 = np.uint64
+_NEVER, _RESULT = np.int64((2**31 - 1) << 32), np.int64(2**32 - 1)
+"""The value of a pair is its rank, and in the lower half what it becomes; that of one that does not merge is above."""
+EACH = 8
+"""Bits for a slot of the table; those of its pairs are set. Half of all pairs that are asked for never merge."""
+_njit = numba.njit(nogil=True, cache=True, forceinline=True)
 
 
 class Merges:
@@ -20,9 +26,8 @@ class Merges:
 
     def __init__(self, left: Array, right: Array, result: Array, rank: Array) -> None:
         size = 1 << (2 * len(left) + 1).bit_length()
-        self._keys = np.full(size, -1, np.int64)
-        self._values = np.zeros((size, 2), np.int32)
-        _fill(self._keys, self._values, (left << 32) | right, result, rank)
+        self._table, self._bits = np.full((size, 2), -1, np.int64), np.zeros(max(1, size * EACH // 64), np.uint64)
+        _fill(self._table, self._bits, (left << 32) | right, (rank.astype(np.int64) << 32) | result)
 
     def merged(self, symbols: Array, stops: Array) -> tuple[Array, Array]:
         """(symbols left int32, how many of each word int64 [m]). symbols: int32, word after word; stops: int64 [m].
@@ -30,7 +35,7 @@ class Merges:
         Time grows with the square of a word's length: 1 MB of words of 8 bytes take 0.05 CPU seconds.
         """
         out, sizes = np.empty(len(symbols), np.int32), np.empty(len(stops), np.int64)
-        end = _merge_all(symbols, stops, self._keys, self._values, out, sizes)
+        end = _merge_all(symbols, stops, self._table, self._bits, out, sizes)
         return out[:end], sizes
 
 
@@ -45,68 +50,67 @@ def with_others(ids: Array, sizes: Array, whole: Mapping[int, list[int]]) -> tup
     return np.insert(ids, places, np.concatenate([whole[row] for row in rows])).astype(np.int32), sizes
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _slot_of(key: Any, size: int) -> Any:
+@_njit  # type: ignore[untyped-decorator]
+def _mixed(key: Any) -> Any:
     """splitmix64's multiplier (Steele, Lea, Flood 2014) between two shifts."""
-    mixed = np.uint64(key)
-    mixed = (mixed ^ (mixed >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
-    return np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(size - 1))
+    mixed = (U64(key) ^ (U64(key) >> U64(31))) * U64(0x9E3779B97F4A7C15)
+    return mixed ^ (mixed >> U64(32))
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _fill(keys: Array, values: Array, pairs: Array, result: Array, rank: Array) -> None:
+def _fill(table: Array, bits: Array, pairs: Array, values: Array) -> None:
     for at in range(len(pairs)):
-        slot = _slot_of(pairs[at], len(keys))
-        while keys[slot] >= 0 and keys[slot] != pairs[at]:
-            slot = (slot + 1) & (len(keys) - 1)
-        if keys[slot] < 0:  # a pair named twice keeps its first rank
-            keys[slot] = pairs[at]
-            values[slot, 0] = rank[at]
-            values[slot, 1] = result[at]
+        mixed, mask = _mixed(pairs[at]), U64(len(table) - 1)
+        slot, bit = mixed & mask, mixed & U64(64 * len(bits) - 1)
+        bits[bit >> U64(6)] |= U64(1) << (bit & U64(63))
+        while table[slot, 0] >= 0 and table[slot, 0] != pairs[at]:
+            slot = (slot + U64(1)) & mask
+        if table[slot, 0] < 0:  # a pair named twice keeps its first rank
+            table[slot, 0], table[slot, 1] = pairs[at], values[at]
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _pair(left: Any, right: Any, keys: Array, values: Array, never: int) -> tuple[Any, Any]:
-    """(rank, result) of a pair; (never, 0) where it does not merge."""
+@_njit  # type: ignore[untyped-decorator]
+def _pair(left: Any, right: Any, table: Array, bits: Array) -> Any:
+    """The value of a pair, _NEVER where it does not merge: mostly a bit says so, and the table is not looked at."""
     key = (np.int64(left) << 32) | np.int64(right)
-    slot = _slot_of(key, len(keys))
-    while keys[slot] >= 0:
-        if keys[slot] == key:
-            return np.int64(values[slot, 0]), values[slot, 1]
-        slot = (slot + 1) & (len(keys) - 1)
-    return np.int64(never), np.int32(0)
+    mixed, mask = _mixed(key), U64(len(table) - 1)
+    slot, bit = mixed & mask, mixed & U64(64 * len(bits) - 1)
+    if not (bits[bit >> U64(6)] >> (bit & U64(63))) & U64(1):
+        return _NEVER
+    while table[slot, 0] != key:
+        if table[slot, 0] < 0:
+            return _NEVER
+        slot = (slot + U64(1)) & mask
+    return table[slot, 1]
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _merge_all(symbols: Array, stops: Array, keys: Array, values: Array, out: Array, sizes: Array) -> int:
-    longest, start = 0, 0
+def _merge_all(symbols: Array, stops: Array, table: Array, bits: Array, out: Array, sizes: Array) -> int:
+    longest, start, end = 0, 0, 0
     for stop in stops:
         longest, start = max(longest, stop - start), stop
-    word, result, rank = np.empty(longest, np.int32), np.empty(longest, np.int32), np.empty(longest, np.int64)
-    never, end, start = np.int64(2**31 - 1), 0, 0
+    word, value, start = np.empty(longest, np.int32), np.empty(longest, np.int64), 0
     for number in range(len(stops)):
         size = stops[number] - start
         word[:size] = symbols[start : stops[number]]
         start = stops[number]
         for at in range(size - 1):
-            rank[at], result[at] = _pair(word[at], word[at + 1], keys, values, never)
+            value[at] = _pair(word[at], word[at + 1], table, bits)
         while size > 1:
-            best = 0
+            best, lowest = 0, value[0]
             for at in range(1, size - 1):
-                if rank[at] < rank[best]:
-                    best = at
-            if rank[best] == never:
+                if value[at] >> 32 < lowest >> 32:
+                    best, lowest = at, value[at]
+            if lowest == _NEVER:
                 break
-            word[best] = result[best]
-            for at in range(best + 1, size - 1):
-                word[at] = word[at + 1]
-                rank[at] = rank[at + 1]
-                result[at] = result[at + 1]
+            word[best] = np.int32(lowest & _RESULT)
             size -= 1
+            for at in range(best + 1, size):
+                word[at], value[at] = word[at + 1], value[at + 1]
             if best > 0:
-                rank[best - 1], result[best - 1] = _pair(word[best - 1], word[best], keys, values, never)
+                value[best - 1] = _pair(word[best - 1], word[best], table, bits)
             if best < size - 1:
-                rank[best], result[best] = _pair(word[best], word[best + 1], keys, values, never)
+                value[best] = _pair(word[best], word[best + 1], table, bits)
         out[end : end + size] = word[:size]
         sizes[number] = size
         end += size

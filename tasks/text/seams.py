@@ -81,7 +81,9 @@ class BytePairSeams(PairSeams):
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         found = Parts(np.zeros(CODE_POINTS, bool), np.zeros(CODE_POINTS, bool), np.zeros((256, 256), bool))
-        super().__init__(list(_whole(pieces, found)))
+        held = list(pieces)
+        plain = [piece.decode() for piece in held if piece.isascii()]
+        super().__init__(plain + list(_whole([piece for piece in held if not piece.isascii()], found)))
         self.plain |= found.before[:128] | found.after[:128, None]
         self._parts = found
 
@@ -102,8 +104,6 @@ def _whole(pieces: Iterable[bytes], found: Parts) -> Iterator[str]:
 
 def _parted(piece: bytes) -> tuple[bytes, str, bytes]:
     """(end of a character, whole characters, beginning of one); nothing of what is no UTF-8: no text has it."""
-    if piece.isascii():
-        return b"", piece.decode(), b""
     first, last = 0, len(piece)
     while first < last and piece[first] & 0xC0 == 0x80:
         first += 1
@@ -185,7 +185,8 @@ def _mark_words(
 def _mark_pairs(
     data: Array, plain: Array, wide: Array, marked: Array, joins_before: Array, joins_after: Array, joined: Array
 ) -> None:
-    """Mark the first byte of each character that no piece joins to the one before. data: whole characters."""
+    """Mark the first byte of each character that no piece joins to the one before. data: whole characters; marked:
+    nothing yet."""
     parted = len(joined) > 1
     mask = np.uint64(len(wide) - 1)
     before = np.uint64(128)  # no text begins with a character joined to one before it
@@ -209,8 +210,8 @@ def _mark_pairs(
         slot = _mixed(key) & mask
         while wide[slot] != 0 and wide[slot] != key:
             slot = (slot + np.uint64(1)) & mask
-        marked[at] = wide[slot] != key
-        if parted and at and (joins_before[point] or joins_after[before] or joined[data[at - 1], byte]):
-            marked[at] = False
+        if wide[slot] != key:
+            parts = parted and at and (joins_before[point] or joins_after[before] or joined[data[at - 1], byte])
+            marked[at] = not parts
         before = point
         at += step

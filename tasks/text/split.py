@@ -10,10 +10,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tasks.text.sha256 import digests
+from tasks.texts import Texts, utf8_of
 
 TRAIN, VALIDATION, TEST = "train", "validation", "test"
 SPLIT_NAMES = (TRAIN, VALIDATION, TEST)
 DRAWS = 1 << 32
+_WORDS = {word: number for number, word in enumerate(SPLIT_NAMES)}
 
 
 def draws(share: float) -> int:
@@ -28,18 +36,25 @@ def draw(text_sha: str, seed: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}:{text_sha}".encode()).digest()[:4], "big")
 
 
-def splits(text_shas: Iterable[str], seed: int, validation_share: float, test_share: float) -> list[str]:
-    """The split of each document, in order. About 1.5 million a CPU second.
+def splits(
+    text_shas: Iterable[str] | pa.ChunkedArray, seed: int, validation_share: float, test_share: float
+) -> list[str]:
+    """The split of each document, in order. About 6 million a CPU second.
 
     validation_share, test_share: of the documents, 0 to 1, together at most 1; raises ValueError beyond that.
     """
     low, high = draws(validation_share), DRAWS - draws(test_share)
     if low > high:
         raise ValueError(f"validation_share {validation_share} and test_share {test_share} are more than 1 together")
-    return [_name(draw(sha, seed), low, high) for sha in text_shas]
+    numbers = _drawn(text_shas, seed)
+    which = np.where(numbers < low, _WORDS[VALIDATION], np.where(numbers >= high, _WORDS[TEST], _WORDS[TRAIN]))
+    return [SPLIT_NAMES[number] for number in which.tolist()]
 
 
-def _name(number: int, low: int, high: int) -> str:
-    if number < low:
-        return VALIDATION
-    return TEST if number >= high else TRAIN
+def _drawn(text_shas: Iterable[str] | pa.ChunkedArray, seed: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """draw() of each, in one call."""
+    if not isinstance(text_shas, pa.ChunkedArray):
+        text_shas = pa.chunked_array([pa.array(list(text_shas), pa.large_string())])
+    data, offsets = utf8_of(Texts(text_shas.cast(pa.large_string())).array())
+    whole = np.frombuffer(digests(data, offsets[:-1], offsets[1:], f"{seed}:".encode()), ">u4")
+    return whole[::8].astype(np.int64)

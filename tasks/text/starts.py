@@ -27,10 +27,11 @@ def cut_out(data: Array, stretches: Array) -> tuple[Array, Array]:
     return own, begins
 
 
-def put_back(bits: Array, stretches: Array, starts: Array) -> None:
-    """Let words of the stretches begin at `starts`, int64, and nowhere else."""
+def put_back(bits: Array, stretches: Array, begins: Array, starts: Array) -> None:
+    """Let words of the stretches begin at `starts`, int64, rising, and nowhere else. begins, starts: places in what was
+    cut out; a stretch begins with a word."""
     _clear(bits, stretches)
-    _set(bits, starts)
+    _set(bits, stretches, begins, starts)
 
 
 def starts_of(bits: Array) -> Array:
@@ -47,9 +48,13 @@ def _zeros_below(_typing: Any, value: Any) -> Any:
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _set(bits: Array, places: Array) -> None:
-    for place in places:
-        at = U64(place)
+def _set(bits: Array, stretches: Array, begins: Array, starts: Array) -> None:
+    number = moved = 0
+    for start in starts:
+        while number < len(begins) and begins[number] <= start:
+            moved = stretches[number, 0] - begins[number]
+            number += 1
+        at = U64(start + moved)
         bits[at >> _SIX] |= _ONE << (at & _LAST)
 
 

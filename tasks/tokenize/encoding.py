@@ -6,8 +6,7 @@ turn. It reads no verdict and writes no table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import compress
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +14,12 @@ import numpy as np
 from tasks.artifacts.tokens import token_dtype
 from tasks.encoder import Tokenizer
 from tasks.errors import InvariantError, TokenizerError
+from tasks.segmented import BATCH_BYTES
 from tasks.step import Reads
+from tasks.text.closing import put_closed
+from tasks.texts import as_texts
 from tasks.tokenize.chats import Span, encode_chats
-from tasks.tokenize.documents import Document
+from tasks.tokenize.documents import Documents
 
 ROWS_CHECKED = 8
 """Rows of each part, evenly spaced among those encoded, that are decoded again; judges, shapes no byte."""
@@ -35,6 +37,8 @@ class Encoded(NamedTuple):
 
     def counted(self, flags: Ids) -> Ids:
         """How many of each row's ids have a flag, int64 [rows]."""
+        if not flags.any():
+            return np.zeros(len(self.sizes), np.int64)
         rows = np.searchsorted(np.cumsum(self.sizes), np.flatnonzero(flags), "right")
         return np.bincount(rows, minlength=len(self.sizes))
 
@@ -65,7 +69,7 @@ def standing_rows(reads: Reads, dtype: str, vocab_size: int) -> Standing:
 
 
 def encoded_rows(
-    rows: Sequence[Document],
+    rows: Documents,
     chats: Mapping[int, Sequence[Span]],
     tokenizer: Tokenizer,
     standing: Standing,
@@ -75,48 +79,59 @@ def encoded_rows(
     """The ids of each row; none for a dropped one. What stands is not encoded. chats: by row, those to encode."""
     if dtype != token_dtype(tokenizer.vocab_size):
         raise InvariantError(f"ids of {tokenizer.vocab_size} pieces do not go into {dtype.str}, as was planned")
-    kept = np.array([row.reason is None for row in rows], bool)
-    stands = np.array([row.row_key in standing.places for row in rows], bool) & kept
+    places = _places(rows, standing)
+    stands = np.isin(np.arange(len(rows)), list(places))
     talked = np.isin(np.arange(len(rows)), list(chats))
-    written, sizes = encode([row.text for row in compress(rows, kept & ~stands & ~talked)], tokenizer, bos_each)
+    fresh = rows.kept & ~stands & ~talked
+    written, sizes = encode(rows.some(np.flatnonzero(fresh)), tokenizer, bos_each)
     said = _closed(encode_chats(list(chats.values()), tokenizer), tokenizer, bos_each)
+    stood = np.array([stop - start for start, stop in places.values()], np.int64)
     lengths, origin = np.zeros(len(rows), np.int64), np.full(len(rows), -1)
-    for number, (mask, found) in enumerate(
-        ((kept & ~stands & ~talked, sizes), (talked, said[2]), (stands, _sizes(rows, stands, standing)))
-    ):
+    for number, (mask, found) in enumerate(((fresh, sizes), (talked, said[2]), (stands, stood))):
         lengths[mask], origin[mask] = found, number
-    sources = [written.astype(dtype), said[0].astype(dtype), _taken(rows, stands, standing.flat, standing)]
-    flat = _in_turn(sources, lengths, origin)
+    flat = _in_turn([written, said[0].astype(dtype), _taken(places, standing.flat)], lengths, origin)
     if said[1].all() and standing.loss is None:
         return Encoded(flat, lengths, None)
     learnt = np.ones(len(standing.flat), np.uint8) if standing.loss is None else standing.loss
-    parts = [np.ones(len(written), np.uint8), said[1], _taken(rows, stands, learnt, standing)]
-    loss = _in_turn(parts, lengths, origin)
+    loss = _in_turn([np.ones(len(written), np.uint8), said[1], _taken(places, learnt)], lengths, origin)
     return Encoded(flat, lengths, None if loss.all() else loss)
 
 
 def encode(texts: Sequence[str], tokenizer: Tokenizer, bos_each: bool = False) -> tuple[Ids, Ids]:
-    """(ids int32, ids of each text): each text between BOS, where asked for, and one EOS.
+    """(ids in the vocabulary's dtype, ids of each text): each text between BOS, where asked for, and one EOS.
 
     Raises TokenizerError where one of a few comes back otherwise.
     """
-    flat, lengths = tokenizer.encode_batch(texts)
-    _check_ids(flat, tokenizer)
-    stops = np.cumsum(lengths)
-    for at in range(0, len(texts), max(1, len(texts) // ROWS_CHECKED)):
-        _check_round_trip(texts[at], flat[stops[at] - lengths[at] : stops[at]], tokenizer)
-    each = 2 if bos_each else 1
-    ends = stops + each * np.arange(1, len(texts) + 1)
-    closed = np.empty(len(flat) + each * len(texts), np.int32)
-    inner = np.ones(len(closed), bool)
-    inner[ends - 1] = False
-    closed[ends - 1] = tokenizer.eos_id
-    if bos_each:
-        begins = ends - lengths - each
-        inner[begins] = False
-        closed[begins] = tokenizer.bos_id
-    closed[inner] = flat
-    return closed, lengths + each
+    texts = as_texts(texts)
+    bos, each = (tokenizer.bos_id, 2) if bos_each else (-1, 1)
+    lengths, end = np.empty(len(texts), np.int64), 0
+    out = np.empty(int(texts.sizes.sum()) // 3 + each * len(texts) + 64, token_dtype(tokenizer.vocab_size))
+    checked = range(0, len(texts), max(1, len(texts) // ROWS_CHECKED))
+    for first, last in _batches(texts.sizes):
+        flat, sizes = tokenizer.encode_batch(texts[first:last])
+        _check_ids(flat, tokenizer)
+        stops = np.cumsum(sizes)
+        for at in range(first + -first % checked.step, last, checked.step):
+            _check_round_trip(texts[at], flat[stops[at - first] - sizes[at - first] : stops[at - first]], tokenizer)
+        begin, end = end, end + len(flat) + each * len(sizes)
+        if end > len(out):
+            out = np.concatenate([out[:begin], np.empty(end - begin + end // 2, out.dtype)])
+        put_closed(flat.astype(np.int32, copy=False), sizes, bos, tokenizer.eos_id, out[begin:end])
+        lengths[first:last] = sizes + each
+    return out[:end], lengths
+
+
+def _batches(sizes: Ids) -> Iterator[tuple[int, int]]:
+    """(first text, one past the last): so few that their ids stay in the processor's caches until they are closed. What
+    is left at the end goes with the last, as a tokenizer may take another way for a few."""
+    ends, first = np.cumsum(sizes), 0
+    while first < len(sizes):
+        begun = ends[first] - sizes[first]
+        last = max(first + 1, int(np.searchsorted(ends, begun + BATCH_BYTES, "right")))
+        if ends[-1] - ends[last - 1] < BATCH_BYTES // 8:
+            last = len(sizes)
+        yield first, last
+        first = last
 
 
 def _closed(chats: Sequence[tuple[Ids, Ids]], tokenizer: Tokenizer, bos_each: bool) -> tuple[Ids, Ids, Ids]:
@@ -132,15 +147,17 @@ def _closed(chats: Sequence[tuple[Ids, Ids]], tokenizer: Tokenizer, bos_each: bo
     return np.concatenate(ids), np.concatenate(loss), sizes
 
 
-def _sizes(rows: Sequence[Document], stands: Ids, standing: Standing) -> Ids:
-    places = (standing.places[row.row_key] for row in compress(rows, stands))
-    return np.array([stop - start for start, stop in places], np.int64)
+def _places(rows: Documents, standing: Standing) -> dict[int, tuple[int, int]]:
+    """row -> its place, of the kept rows that stand."""
+    if not standing.places:
+        return {}
+    keys = enumerate(rows.row_keys.to_pylist())
+    return {row: standing.places[key] for row, key in keys if rows.kept[row] and key in standing.places}
 
 
-def _taken(rows: Sequence[Document], stands: Ids, source: Ids, standing: Standing) -> Ids:
+def _taken(places: Mapping[int, tuple[int, int]], source: Ids) -> Ids:
     """What `source` holds of the rows that stand, one after another."""
-    places = (standing.places[row.row_key] for row in compress(rows, stands))
-    return np.concatenate([np.empty(0, source.dtype), *(source[start:stop] for start, stop in places)])
+    return np.concatenate([np.empty(0, source.dtype), *(source[start:stop] for start, stop in places.values())])
 
 
 def _in_turn(sources: Sequence[Ids], sizes: Ids, origin: Ids) -> Ids:
@@ -163,9 +180,10 @@ def _check_ids(ids: Ids, tokenizer: Tokenizer) -> None:
             "restore its files",
         )
     for word in ("eos_id", "bos_id", "pad_id"):
-        if np.any(ids == getattr(tokenizer, word)):
+        number = getattr(tokenizer, word)
+        if number >= 0 and np.any(ids == number):
             raise TokenizerError(
-                f"tokenizer {tokenizer.name} turned text into its {word} {getattr(tokenizer, word)}",
+                f"tokenizer {tokenizer.name} turned text into its {word} {number}",
                 "use a model whose control pieces are of type CONTROL",
             )
 

@@ -11,7 +11,6 @@ size, little-endian, rows in order. <part>.loss, where some id carries no loss: 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +22,7 @@ from tasks.encoder import Tokenizer
 from tasks.engines import open_model
 from tasks.step import Made, Payload, Reads
 from tasks.tokenize.chats import Form, Span, spans_of
-from tasks.tokenize.documents import Document, documents
+from tasks.tokenize.documents import Documents, documents
 from tasks.tokenize.encoding import Encoded, Ids, encoded_rows, standing_rows
 
 if TYPE_CHECKING:
@@ -47,10 +46,7 @@ def make(reads: Reads, params: TokenizeParams) -> Made:
     rows = documents(reads, params.min_characters, facts["maker"], form.template != PLAIN)
     standing = standing_rows(reads, facts["dtype"], tokenizer.vocab_size)
     chats = _written(rows, standing.places, form, tokenizer)
-    rows = [
-        row._replace(reason=REFUSED, text="", characters_cut=0, separators=0) if chats.get(at, ()) is None else row
-        for at, row in enumerate(rows)
-    ]
+    rows = rows.without([at for at, own in chats.items() if own is None], REFUSED)
     spans = {at: own for at, own in chats.items() if own is not None}
     found = encoded_rows(rows, spans, tokenizer, standing, np.dtype(facts["dtype"]), reads.spec["bos_each"])
     files: dict[str, Payload] = {".parquet": _table(rows, found, tokenizer), ".bin": found.flat}
@@ -60,55 +56,55 @@ def make(reads: Reads, params: TokenizeParams) -> Made:
 
 
 def _written(
-    rows: Sequence[Document], standing: dict[str, tuple[int, int]], form: Form, tokenizer: Tokenizer
+    rows: Documents, standing: dict[str, tuple[int, int]], form: Form, tokenizer: Tokenizer
 ) -> dict[int, list[Span] | None]:
     """row -> what the template writes of it, None where it refuses; of the chats that do not stand already."""
     return {
-        at: spans_of(row.turns, form, tokenizer)
-        for at, row in enumerate(rows)
-        if row.turns and row.reason is None and row.row_key not in standing
+        at: spans_of(turns, form, tokenizer)
+        for at, turns in rows.turns.items()
+        if rows.row_keys[at].as_py() not in standing
     }
 
 
-def _table(rows: Sequence[Document], found: Encoded, tokenizer: Tokenizer) -> pa.Table:
-    learnt = found.sizes if found.loss is None else found.counted(found.loss)
+def _table(rows: Documents, found: Encoded, tokenizer: Tokenizer) -> pa.Table:
     columns = {
-        "text_sha": [row.text_sha for row in rows],
-        "row_key": [row.row_key for row in rows],
+        "text_sha": rows.text_shas,
+        "row_key": rows.row_keys,
         "tokens": found.sizes,
-        "reason": [row.reason for row in rows],
-        "characters": [row.characters for row in rows],
-        "characters_kept": [len(row.text) - row.separators for row in rows],
-        "characters_cut": [row.characters_cut for row in rows],
-        "separators": [row.separators for row in rows],
-        "bytes": [len(row.text) if row.text.isascii() else len(row.text.encode()) for row in rows],
-        "unknown": found.counted(found.flat == tokenizer.unk_id),
-        "learnt": learnt,
+        "reason": rows.reasons,
+        "characters": rows.characters,
+        "characters_kept": rows.encoded - rows.separators,
+        "characters_cut": rows.cut,
+        "separators": rows.separators,
+        "bytes": rows.bytes,
+        "unknown": found.counted(found.flat == tokenizer.unk_id)
+        if tokenizer.unk_id >= 0
+        else np.zeros_like(found.sizes),
+        "learnt": found.sizes if found.loss is None else found.counted(found.loss),
     }
     return pa.table(columns, schema=TOKEN_ROWS)
 
 
-def _counts(rows: Sequence[Document], table: Payload, flat: Ids, tokenizer: Tokenizer) -> dict[str, int]:
+def _counts(rows: Documents, table: Payload, flat: Ids, tokenizer: Tokenizer) -> dict[str, int]:
     """`tokens`, `ends` (ids that are EOS) and `begins` (BOS) are counted in the flat ids, all else in the rows."""
     assert isinstance(table, pa.Table)  # noqa: S101 - for the type checker
-    kept = sum(row.reason is None for row in rows)
+    kept = int(np.count_nonzero(rows.kept))
     counts = {
         "documents_in": len(rows),
         "documents_kept": kept,
         "documents_dropped": len(rows) - kept,
-        "characters_in": sum(row.characters for row in rows),
-        "characters_dropped": sum(row.characters for row in rows if row.reason is not None),
+        "characters_in": int(rows.characters.sum()),
+        "characters_dropped": int(rows.characters[~rows.kept].sum()),
         "tokens": len(flat),
         "ends": int(np.count_nonzero(flat == tokenizer.eos_id)),
-        "begins": int(np.count_nonzero(flat == tokenizer.bos_id)),
+        "begins": int(np.count_nonzero(flat == tokenizer.bos_id)) if tokenizer.bos_id >= 0 else 0,
     }
     for name in ("characters_kept", "characters_cut", "separators", "bytes", "unknown", "learnt"):
         counts[name] = int(table[name].to_numpy().sum())
     unlearnt = (table["learnt"].to_numpy() == 0) & (table["tokens"].to_numpy() > 0)
     counts["documents_unlearnt"] = int(np.count_nonzero(unlearnt))
     dropped, characters = Counter[str](), Counter[str]()
-    for row in rows:
-        if row.reason is not None:
-            dropped[f"dropped|rule={row.reason}"] += 1
-            characters[f"characters_dropped|rule={row.reason}"] += row.characters
+    for row in np.flatnonzero(~rows.kept).tolist():
+        dropped[f"dropped|rule={rows.reasons[row]}"] += 1
+        characters[f"characters_dropped|rule={rows.reasons[row]}"] += int(rows.characters[row])
     return counts | dropped | characters

@@ -19,6 +19,7 @@ from tasks.artifacts.canonical import canonical
 from tasks.artifacts.tokens import USAGE
 from tasks.errors import InvariantError
 from tasks.step import Counts, Made, Reads
+from tasks.text.tally import tallied
 
 if TYPE_CHECKING:
     from tasks.tokenize import TokenizeParams
@@ -35,10 +36,10 @@ TOKENS_MIN = 32
 def make(reads: Reads, params: TokenizeParams) -> Made:
     """The usage of one part. spec: "vocab_size" and "dtype" of the ids. Raises InvariantError for an id beyond it."""
     flat = reads.array(TOKENS, ".bin", reads.spec["dtype"])
-    used = np.bincount(flat, minlength=reads.spec["vocab_size"])
-    if len(used) > reads.spec["vocab_size"]:
+    used, odd = tallied(flat, reads.spec["vocab_size"])
+    if used.sum() != len(flat):
         raise InvariantError(
-            f"{TOKENS} of {reads.name} holds id {len(used) - 1}, its tokenizer has {reads.spec['vocab_size']} ids",
+            f"{TOKENS} of {reads.name} holds id {odd}, its tokenizer has {reads.spec['vocab_size']} ids",
             "build tokenize again with --force",
         )
     ids = np.flatnonzero(used)

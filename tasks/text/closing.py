@@ -1,0 +1,36 @@
+"""Ids of texts put one after another, each between BOS, where asked for, and EOS.
+
+In: the ids of some texts, flat, and how many each has. Out: the same, closed, in an array of another's choice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+def put_closed(ids: Array, lengths: Array, bos: int, eos: int, out: Array) -> None:
+    """Fill `out` [len(ids) + n or 2 n] with each text's ids and EOS; before them BOS, where it is 0 or above.
+
+    ids: int32, flat. lengths: int64 [n]. All that is put must fit out's dtype.
+    """
+    _put(ids, lengths, bos, eos, out)
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _put(ids: Array, lengths: Array, bos: int, eos: int, out: Array) -> None:
+    at = end = 0
+    for length in lengths:
+        if bos >= 0:
+            out[end] = bos
+            end += 1
+        for place in range(length):
+            out[end + place] = ids[at + place]
+        at += length
+        end += length
+        out[end] = eos
+        end += 1
