@@ -17,7 +17,8 @@ import tasks.text.recurring
 from tasks.dedup.greedy import jaccard
 from tasks.text.bands import band_keys, shared_keys
 from tasks.text.minhash import EMPTY, permutations, sign
-from tasks.text.ngrams import anchors_of, find_ngrams, find_whole, ngram_table, sampled, window_hashes
+from tasks.text.ngram_search import anchors_of, find_ngrams, find_whole, ngram_table, sampled
+from tasks.text.ngrams import window_hashes
 from tasks.text.recall import candidate_probability
 from tasks.text.recurring import Recurring, recurring
 from tasks.text.shingles import Shingles, count_different, shingle_sets, shingle_texts
