@@ -198,14 +198,15 @@ def _repeats(starts_S: np.ndarray, stops_S: np.ndarray, span: int) -> bool:
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _on(data: np.ndarray, ats: np.ndarray, stops: np.ndarray, states: np.ndarray) -> None:
-    """Four hashes up to where the first of them ends."""
-    count = (stops - ats).min()
-    first, second, third, fourth = ats[0], ats[1], ats[2], ats[3]
+    """Four hashes up to where the first of them ends. Places without a sign are not looked at for being negative."""
+    count = min(min(stops[0] - ats[0], stops[1] - ats[1]), min(stops[2] - ats[2], stops[3] - ats[3]))
+    first, second, third, fourth = np.uint64(ats[0]), np.uint64(ats[1]), np.uint64(ats[2]), np.uint64(ats[3])
     a, b, c, d = states[0], states[1], states[2], states[3]
-    for at in range(count):
+    for at in range(np.uint64(count)):
         a = (a ^ np.uint64(data[first + at])) * _PRIME
         b = (b ^ np.uint64(data[second + at])) * _PRIME
         c = (c ^ np.uint64(data[third + at])) * _PRIME
         d = (d ^ np.uint64(data[fourth + at])) * _PRIME
     states[0], states[1], states[2], states[3] = a, b, c, d
-    ats += count
+    for lane in range(LANES):
+        ats[lane] += count
