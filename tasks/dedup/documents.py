@@ -117,9 +117,9 @@ def _read_part(
     """Note the part's documents by number; spill the keys of their bands, their texts' digests and their rank keys."""
     place, numbers = documents.places[at], documents.numbers(at)
     rows = place.stands(reads)
-    table = place.table(reads, "normalize/text", COLUMNS).take(rows)
+    table = _chosen(place.table(reads, "normalize/text", COLUMNS), rows)
     sketches = sketches_of(reads, place, params, ["characters", "words", "shingles", "signature"])
-    signatures, sketches = sketches.column("signature"), sketches.drop_columns("signature").take(rows)
+    signatures, sketches = sketches.column("signature"), _chosen(sketches.drop_columns("signature"), rows)
     shingles = sketches.column("shingles").to_numpy()
     documents.rows_N[numbers], documents.sizes_N[numbers] = rows, shingles
     kinds_N[numbers] = _places(table.column("kind"), sorted(params.threshold))
@@ -132,6 +132,10 @@ def _read_part(
     _spill_texts(texts, table.column("text_sha"), counted)
     shingled = shingles > 0  # texts without shingles share nothing: all their signatures are equal
     _spill_keys(keys, (signatures, rows[shingled]), counted[shingled], params, documents.spread)
+
+
+def _chosen(table: pa.Table, rows: np.ndarray) -> pa.Table:
+    return table if len(rows) == table.num_rows else table.take(rows)
 
 
 def _places(values: pa.ChunkedArray, among: list[str] | tuple[str, ...]) -> np.ndarray:
