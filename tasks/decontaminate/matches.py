@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from tasks.decontaminate import DecontaminateParams
 
 SCHEMA = MATCHES
-BYTES_AT_ONCE = 1 << 20
-"""Texts whose words are held at a time: 10 MB of them and less, so that they stay near the cache."""
+BYTES_AT_ONCE = 1 << 19
+"""Texts whose words are held at a time: 5 MB of them and less, so that they stay near the cache."""
 ALONE = "question"
 """The rule of a short question that stands without its answer."""
 
