@@ -13,11 +13,14 @@ from datasketch import MinHash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tasks.text.recurring
 from tasks.dedup.greedy import jaccard
 from tasks.text.bands import band_keys, shared_keys
 from tasks.text.minhash import EMPTY, permutations, sign
-from tasks.text.ngrams import anchors_of, find_ngrams, find_whole, ngram_table, sampled, window_hashes
+from tasks.text.ngram_search import anchors_of, find_ngrams, find_whole, ngram_table, sampled
+from tasks.text.ngrams import window_hashes
 from tasks.text.recall import candidate_probability
+from tasks.text.recurring import Recurring, recurring
 from tasks.text.shingles import Shingles, count_different, shingle_sets, shingle_texts
 from tasks.text.words import split_words
 
@@ -145,6 +148,35 @@ def test_buckets_hold_exactly_those_that_share_a_band(signatures, shape, rng):
         assert found == wanted, "by their lowest rank, each ascending"
         assert sizes.tolist() == [len(group) for group in wanted]
         assert (np.diff(numbers) >= 0).all()
+
+
+def test_keys_of_some_signatures_are_those_of_the_whole():
+    array = np.random.default_rng(5).integers(0, 1 << 32, (9, 12), dtype=np.uint32)
+    some = np.array([7, 0, 7], np.int32)
+    assert (band_keys(array, 4, 3, some) == band_keys(array, 4, 3)[some]).all()
+
+
+@settings(max_examples=100)
+@given(st.lists(st.one_of(st.integers(0, 2**64 - 1), st.integers(0, 9), st.just(2**64 - 1)), max_size=300))
+def test_hashes_that_recur_are_all_found(values):
+    found = recurring(np.array(values, np.uint64)).tolist()
+    assert found == sorted(set(found)) and set(found) <= set(range(len(values)))
+    assert {at for at, value in enumerate(values) if values.count(value) > 1} <= set(found)
+
+
+def test_hashes_that_stand_once_are_told_apart_whatever_their_strides(monkeypatch):
+    records = np.zeros(100_000, np.dtype([("hash", "<u8"), ("number", "<i4")]))
+    records["hash"] = np.random.default_rng(6).integers(0, 1 << 63, len(records), np.uint64)
+    records["hash"][:1000] = records["hash"][-1000:]
+    found = recurring(records["hash"])
+    assert set(range(1000)) | set(range(99_000, 100_000)) <= set(found.tolist())
+    assert len(found) < 0.07 * len(records), "one in sixteen shares a bit by chance"
+    assert not len(recurring(records["hash"][5:6])) and not len(recurring(records["hash"][:0]))
+    monkeypatch.setattr(tasks.text.recurring, "MOST_BITS", 1 << 12)
+    small, hashes = Recurring(len(records)), records["hash"][:500].copy()
+    for some in (hashes[:300], hashes[300:], hashes[:100]):
+        small.note(some)
+    assert small.ask(hashes)[:100].all() and not small.ask(hashes).all()
 
 
 def test_bands_beyond_the_signature_are_refused():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.text.words import ALONE, LETTER, MARK, WHITE, character_tables, split_words
+from tasks.text.words import ALONE, LETTER, MARK, WHITE, character_tables, split_words, word_room
 
 NO_SPACE_NAMES = (
     "CJK UNIFIED IDEOGRAPH", "CJK COMPATIBILITY IDEOGRAPH", "HIRAGANA", "KATAKANA", "HALFWIDTH KATAKANA",
@@ -216,6 +216,16 @@ def test_one_word_of_a_megabyte():
 
 def test_reserved_room_suffices_for_the_densest_texts():
     check(["a b c d e", "a", "中a中a", "中" * 50, "ก" * 9] * 20)
+
+
+@pytest.mark.parametrize("texts", [["a"], ["a b " * 40 + "c"], ["a b c", "", "é"] * 30, ["x" * 70 + " y"]])
+def test_nothing_is_written_beyond_the_room_and_what_lies_in_it_does_not_matter(texts):
+    column = pa.array(texts, pa.large_string())
+    sizes = [len(array) for array in word_room(column.buffers()[2].size, len(texts))]
+    room = [np.full(size + 99, -5).view(dtype) for size, dtype in zip(sizes, ("u8", "i8", "i8"), strict=True)]
+    for left, right in zip(split_words(column, tuple(room)), check(texts), strict=True):
+        assert np.array_equal(left, right)
+    assert all((array.view("i8")[size:] == -5).all() for array, size in zip(room, sizes, strict=True))
 
 
 @settings(max_examples=300)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Literal, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -141,12 +142,12 @@ def rows(artifact: Artifact, unit: str) -> pa.Table:
     """Part `unit` as the suite sees it: part, row, source and the verdicts."""
     table = artifact.table("decontaminate/verdicts", unit=unit)
     place = {
-        "part": [unit] * table.num_rows,
-        "row": range(table.num_rows),
-        "source": [unit.split("-")[0]] * table.num_rows,
+        "part": pa.repeat(unit, table.num_rows),
+        "row": pa.array(np.arange(table.num_rows)),
+        "source": pa.repeat(unit.split("-")[0], table.num_rows),
     }
     for name in reversed(place):
-        table = table.add_column(0, name, pa.array(place[name]))
+        table = table.add_column(0, name, place[name])
     return table
 
 

@@ -24,7 +24,7 @@ from tasks.decontaminate.passages import Grams, find_passages
 from tasks.decontaminate.sets import EvaluationSet, read_items
 from tasks.decontaminate.windows import NGRAMS, PAIR, RULES, WHOLE, Numbers, Windows, windows_of, written
 from tasks.errors import InvariantError, SourceError
-from tasks.text.ngrams import Sampled, anchors_of, ngram_table, sampled
+from tasks.text.ngram_search import Sampled, anchors_of, ngram_table, sampled
 from tasks.text.words import Words
 
 BOILERPLATE_SHOWN = 10

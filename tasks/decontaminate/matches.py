@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from tasks.artifacts.verdicts import MATCHES
 from tasks.decontaminate.answers import find_answers
 from tasks.decontaminate.index import Index, build_index
-from tasks.decontaminate.passages import find_passages
+from tasks.decontaminate.passages import Passages, find_passages
 from tasks.decontaminate.sets import EvaluationSet
 from tasks.decontaminate.windows import PAIR, RULES, Numbers
 from tasks.step import Made, Reads
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from tasks.decontaminate import DecontaminateParams
 
 SCHEMA = MATCHES
-BYTES_AT_ONCE = 1 << 20
-"""Texts whose words are held at a time: 10 MB of them and less, so that they stay near the cache."""
+BYTES_AT_ONCE = 1 << 19
+"""Texts whose words are held at a time: 5 MB of them and less, so that they stay near the cache."""
 ALONE = "question"
 """The rule of a short question that stands without its answer."""
 
@@ -46,8 +46,12 @@ def match(reads: Reads, params: DecontaminateParams) -> Made:
     index = index_of(reads, params)
     texts = reads.table("normalize/text", ["text"]).column("text")
     names = pa.array(index.names_I, pa.string())
-    tables = [_match_rows(words, rows.start, index, names) for rows, _, words in split_slices(texts, BYTES_AT_ONCE)]
-    table = pa.concat_tables([SCHEMA.empty_table(), *tables])
+    tables = [SCHEMA.empty_table()]
+    for rows, _, words in split_slices(texts, BYTES_AT_ONCE):
+        found = find_passages(words, index.grams)
+        if len(found.texts_M):
+            tables.append(_table(words, found, rows.start, index, names))
+    table = pa.concat_tables(tables)
     order = [(name, "ascending") for name in ("row", "set", "item", "start")]
     evidence = table.filter(pc.not_equal(table.column("rule"), ALONE))
     counts = {"texts": len(texts), "texts_matched": len(pc.unique(evidence.column("row")))}
@@ -71,9 +75,8 @@ def index_of(reads: Reads, params: DecontaminateParams) -> Index:
     return build_index(sets, Numbers(*(getattr(params, name) for name in Numbers._fields)))
 
 
-def _match_rows(words: Words, first: int, index: Index, names: pa.StringArray) -> pa.Table:
-    """The passages of rows `first` and on; not sorted yet."""
-    found = find_passages(words, index.grams)
+def _table(words: Words, found: Passages, first: int, index: Index, names: pa.StringArray) -> pa.Table:
+    """The passages found in rows `first` and on; not sorted yet."""
     answers_M, answer_spans_2M = find_answers(words, found, index.answers)
     rules_M = index.windows.rules_I[found.items_M]
     alone_M = (rules_M == PAIR) & (answers_M < 0)

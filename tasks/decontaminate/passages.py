@@ -7,7 +7,8 @@ N-grams of an item belong to one passage while each begins at most `gap` words a
 that quotes an item in its first and its last chapter has two passages, and a cut does not take the book
 between them.
 
-Cost on one core: 2 ns a word for each length of long items, 6 ns for all short ones together; see tasks.text.ngrams.
+Cost on one core: 1 to 2 ns a word for each length of long items, 2 to 3 ns for all short ones together; see
+tasks.text.ngram_search.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tasks.text.ngrams import Anchors, NgramTable, Sampled, find_ngrams, find_whole
+from tasks.text.ngram_search import Anchors, NgramTable, Sampled, find_ngrams, find_whole
 from tasks.text.words import Words
 
 
@@ -61,12 +62,18 @@ class Passages(NamedTuple):
     """uint64: the different n-grams of each passage, ascending, passage after passage."""
 
 
+_NONE, _NONE_2 = np.zeros(0, np.int64), np.zeros((2, 0), np.int64)
+NO_PASSAGES = Passages(_NONE, _NONE, _NONE, _NONE_2, _NONE_2, _NONE_2, np.zeros(1, np.int64), np.zeros(0, np.uint64))
+
+
 def find_passages(words: Words, grams: Grams) -> Passages:
     """The passages that the texts share with items."""
     hits = [find_ngrams(words.hashes_W, words.offsets_D1, one, grams.table) for one in grams.sampled]
     if grams.anchors is not None:
         hits.append(find_whole(words.hashes_W, words.offsets_D1, grams.anchors, grams.table))
     hits_4H = np.concatenate([np.zeros((4, 0), np.int64), *hits], axis=1)
+    if not hits_4H.shape[1]:
+        return NO_PASSAGES
     texts, items, places, lasts, numbers, pairs = _with_items(hits_4H, grams)
     begins = np.ones(len(texts), np.bool_)
     begins[1:] = (texts[1:] != texts[:-1]) | (items[1:] != items[:-1]) | (np.diff(places) > grams.gaps_I[items[1:]])

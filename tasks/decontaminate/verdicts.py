@@ -12,6 +12,7 @@ The verdict names the item that shares most n-grams with the document, of equals
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 SCHEMA = DECONTAMINATE_VERDICTS
 NEVER_CUT = ("chat", "code")
+SAID = (KEEP, DROP, CUT, GONE)
 
 
 def decide(reads: Reads, params: DecontaminateParams) -> Made:
@@ -41,18 +43,20 @@ def decide(reads: Reads, params: DecontaminateParams) -> Made:
     best = _most_shared(telling_matches(reads))
     rows = best.column("row").to_numpy()
     acts = params.policy != "report"
-    verdicts = np.where(alive, KEEP, GONE).astype(object)
-    never_cut = pc.is_in(kinds, value_set=pa.array(NEVER_CUT)).to_numpy()
-    if acts:
-        drops = never_cut[rows] | (params.policy == "drop")
-        verdicts[rows] = np.where(alive[rows], np.where(drops, DROP, CUT), GONE)
+    said = np.where(alive, SAID.index(KEEP), SAID.index(GONE)).astype(np.int8)
     named = np.full(len(alive), -1, np.int64)
-    named[rows] = np.where(alive[rows] & acts, np.arange(len(rows)), -1)
+    if acts:
+        mine, places = rows[alive[rows]], np.flatnonzero(alive[rows])
+        never_cut = pc.is_in(kinds, value_set=pa.array(NEVER_CUT)).to_numpy()[mine]
+        said[mine] = np.where(never_cut | (params.policy == "drop"), SAID.index(DROP), SAID.index(CUT))
+        named[mine] = places
     places = pa.array(named, mask=named < 0)
-    columns = {"verdict": pa.array(verdicts, pa.string()), "rule": best.column("set").take(places)}
+    columns = {"verdict": pa.array(SAID, pa.string()).take(pa.array(said)), "rule": best.column("set").take(places)}
     columns |= {name: best.column(name).take(places) for name in ("item", "grams")}
     table = pa.table(columns, schema=SCHEMA)
-    return Made({".parquet": table}, _counts(verdicts, np.array(table.column("rule").to_pylist(), object), characters))
+    rules = pc.unique(table.column("rule").drop_null()).sort()
+    of_rule = {rule: pc.fill_null(pc.equal(table.column("rule"), rule), False).to_numpy() for rule in rules.to_pylist()}
+    return Made({".parquet": table}, _counts(said, of_rule, characters))
 
 
 def _most_shared(matches: pa.Table) -> pa.Table:
@@ -65,19 +69,15 @@ def _most_shared(matches: pa.Table) -> pa.Table:
     return pa.table({name: best.column(name) for name in ("row", "set", "item")} | {"grams": best.column("grams_sum")})
 
 
-def _counts(verdicts: np.ndarray, rules: np.ndarray, characters: np.ndarray) -> Counts:
-    counts: Counts = {"documents_cut": int((verdicts == CUT).sum())}
-    chosen = {
-        "in": verdicts != GONE,
-        "kept": (verdicts == KEEP) | (verdicts == CUT),
-        "dropped": verdicts == DROP,
-    }
-    for measure, rows in chosen.items():
+def _counts(said: np.ndarray, of_rule: Mapping[str, np.ndarray], characters: np.ndarray) -> Counts:
+    """said: places of the rows' verdicts in SAID; of_rule: for each rule, sorted, whether it is the row's."""
+    gone, kept, dropped, cut = (said == SAID.index(verdict) for verdict in (GONE, KEEP, DROP, CUT))
+    counts: Counts = {"documents_cut": int(cut.sum())}
+    for measure, rows in (("in", ~gone), ("kept", kept | cut), ("dropped", dropped)):
         counts[f"documents_{measure}"] = int(rows.sum())
         counts[f"characters_{measure}"] = int(characters[rows].sum())
-    for rule in sorted({str(rule) for rule in rules if rule is not None}):
-        dropped = (rules == rule) & (verdicts == DROP)
-        counts[f"dropped|rule={rule}"] = int(dropped.sum())
-        counts[f"characters_dropped|rule={rule}"] = int(characters[dropped].sum())
-        counts[f"cut|rule={rule}"] = int(((rules == rule) & (verdicts == CUT)).sum())
+    for rule, mine in of_rule.items():
+        counts[f"dropped|rule={rule}"] = int((mine & dropped).sum())
+        counts[f"characters_dropped|rule={rule}"] = int(characters[mine & dropped].sum())
+        counts[f"cut|rule={rule}"] = int((mine & cut).sum())
     return counts

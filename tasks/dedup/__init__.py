@@ -209,9 +209,10 @@ def rows(artifact: Artifact, unit: str) -> pa.Table:
     for name in sketches.column_names:
         table = table.append_column(name, sketches.column(name))
     size = table.num_rows
-    place = {"part": [unit] * size, "row": range(size), "source": [unit.split("-")[0]] * size}
+    place = {"part": pa.repeat(unit, size), "row": pa.array(np.arange(size))}
+    place["source"] = pa.repeat(unit.split("-")[0], size)
     for name in reversed(place):
-        table = table.add_column(0, name, pa.array(place[name]))
+        table = table.add_column(0, name, place[name])
     return table
 
 

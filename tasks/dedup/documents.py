@@ -26,6 +26,7 @@ from tasks.dedup.scratch import Scratch, Spill, read_partition
 from tasks.errors import ParamsError
 from tasks.step import Reads
 from tasks.text.bands import band_keys
+from tasks.text.recurring import recurring
 
 if TYPE_CHECKING:
     from tasks.dedup import DedupParams
@@ -116,9 +117,9 @@ def _read_part(
     """Note the part's documents by number; spill the keys of their bands, their texts' digests and their rank keys."""
     place, numbers = documents.places[at], documents.numbers(at)
     rows = place.stands(reads)
-    table = place.table(reads, "normalize/text", COLUMNS).take(rows)
-    columns = ["characters", "words", "shingles", "signature"]
-    sketches = sketches_of(reads, place, params, columns).take(rows)
+    table = _chosen(place.table(reads, "normalize/text", COLUMNS), rows)
+    sketches = sketches_of(reads, place, params, ["characters", "words", "shingles", "signature"])
+    signatures, sketches = sketches.column("signature"), _chosen(sketches.drop_columns("signature"), rows)
     shingles = sketches.column("shingles").to_numpy()
     documents.rows_N[numbers], documents.sizes_N[numbers] = rows, shingles
     kinds_N[numbers] = _places(table.column("kind"), sorted(params.threshold))
@@ -129,7 +130,12 @@ def _read_part(
     ranker.add(rank_keys(levels, ranked, table.column("created"), table.column("id"), numbers.start))
     counted = np.arange(numbers.start, numbers.stop, dtype=np.int32)
     _spill_texts(texts, table.column("text_sha"), counted)
-    _spill_keys(keys, sketches.column("signature"), counted, shingles > 0, params, documents.spread)
+    shingled = shingles > 0  # texts without shingles share nothing: all their signatures are equal
+    _spill_keys(keys, (signatures, rows[shingled]), counted[shingled], params, documents.spread)
+
+
+def _chosen(table: pa.Table, rows: np.ndarray) -> pa.Table:
+    return table if len(rows) == table.num_rows else table.take(rows)
 
 
 def _places(values: pa.ChunkedArray, among: list[str] | tuple[str, ...]) -> np.ndarray:
@@ -146,20 +152,20 @@ def _spill_texts(texts: Spill, digests: pa.ChunkedArray, numbers: np.ndarray) ->
 
 
 def _spill_keys(
-    keys: Spill,
-    signatures: pa.ChunkedArray,
-    numbers: np.ndarray,
-    shingled: np.ndarray,
-    params: DedupParams,
-    spread: int,
+    keys: Spill, of_rows: tuple[pa.ChunkedArray, np.ndarray], numbers: np.ndarray, params: DedupParams, spread: int
 ) -> None:
-    """Texts without shingles share nothing: all their signatures are equal."""
-    values_DP = signatures.combine_chunks().flatten().to_numpy().reshape(-1, signatures.type.list_size)
-    keys_DB = band_keys(values_DP, params.bands, params.rows)[shingled]
-    for band in range(params.bands):
-        records = np.empty(len(keys_DB), KEYS)
-        records["key"], records["number"] = keys_DB[:, band], numbers[shingled]
-        keys.add(band * spread + _spread(records["key"], spread), records)
+    """of_rows: the part's signatures, and the rows that `numbers` are of."""
+    signatures, rows = of_rows
+    first = 0
+    for chunk in signatures.chunks:
+        mine = slice(*np.searchsorted(rows, (first, first + len(chunk))))
+        values_DP = chunk.flatten().to_numpy().reshape(-1, chunk.type.list_size)
+        keys_DB = band_keys(values_DP, params.bands, params.rows, rows[mine] - first)
+        for band in range(params.bands):
+            records = np.empty(len(keys_DB), KEYS)
+            records["key"], records["number"] = keys_DB[:, band], numbers[mine]
+            keys.add(band * spread + _spread(records["key"], spread), records)
+        first += len(chunk)
 
 
 def _spread(hashes: np.ndarray, among: int) -> np.ndarray:
@@ -179,6 +185,10 @@ def _order(ranker: Ranker, documents: Documents, kinds_N: np.ndarray) -> None:
 
 def _lead(texts: Path, documents: Documents) -> None:
     """Fill in leaders_R and texts_R."""
+    count = len(documents.order_R)
+    for start in range(0, count, AT_ONCE):
+        block = slice(start, min(count, start + AT_ONCE))
+        documents.texts_R[block] = documents.leaders_R[block] = np.arange(block.start, block.stop, dtype=np.int32)
     for ranks, firsts in _equal_texts(texts, documents):
         documents.texts_R[ranks] = ranks[firsts]
         kinds = documents.kinds_R[ranks]
@@ -190,9 +200,11 @@ def _lead(texts: Path, documents: Documents) -> None:
 
 
 def _equal_texts(texts: Path, documents: Documents) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """(ranks, for each the place of the best rank of its text) of all documents, partition by partition."""
+    """(ranks, for each the place of the best rank of its text) of all documents whose text may stand twice, partition
+    by partition."""
     for partition in range(documents.spread):
         records = read_partition(texts, TEXTS, partition)
+        records = records[recurring(records["sha"][:, 0])]
         ranks = documents.ranks_N[records["number"]]
         order = np.lexsort((ranks, *records["sha"].T))
         ranks, digests = ranks[order], records["sha"][order]

@@ -7,7 +7,8 @@ and knows nothing of the spans of earlier releases.
 Of equal spans the first one stays: that of the best ranked document, its first there. So the result is a function of
 the set of documents.
 
-Memory: spans are spilled by partition of their hashes, at most about SPANS_AT_ONCE in one, and what is found by part.
+Memory: spans that may stand twice are spilled by partition of their hashes, at most about SPANS_AT_ONCE in one, and
+what is found by part; a table of bits that knows the others (tasks.text.recurring) takes 32 MB at most.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from tasks.dedup.documents import Documents
 from tasks.dedup.greedy import STAYS
 from tasks.dedup.scratch import Scratch, read_partition
 from tasks.step import Counts, Reads
+from tasks.text.recurring import Recurring
 
 SPANS_AT_ONCE = 1 << 20
 REASONS = ("duplicate_paragraph", "duplicate_line", "repeated_paragraph", "repeated_line")
@@ -45,12 +47,16 @@ def find_duplicates(
 ) -> Callable[[int], Found]:
     """What was found, place by place of `documents`."""
     own = [at for at, place in enumerate(documents.places) if not place.release]
-    total = sum(reads.table("dedup/spans", ["row"], unit=documents.places[at].unit).num_rows for at in own)
-    partitions = 1 + total // SPANS_AT_ONCE
+    total = sum(reads.table("dedup/spans", ["level"], unit=documents.places[at].unit).num_rows for at in own)
+    partitions, twice = 1 + total // SPANS_AT_ONCE, Recurring(total)
+    for at in own:
+        table = reads.table("dedup/spans", ["row", "level", "hash"], unit=documents.places[at].unit)
+        twice.note(_keys(table)[_ranks(table, documents, survivors_R, at) >= 0])
+        scratch.relax()
     spans = scratch.spill("spans", SPAN, partitions)
     for at in own:
         table = reads.table("dedup/spans", ["row", "level", "start", "hash"], unit=documents.places[at].unit)
-        records = _of_kept(table, documents, survivors_R, at)
+        records = _records(table, _ranks(table, documents, survivors_R, at), twice.ask(_keys(table)), at)
         spans.add((records["hash"] % np.uint64(partitions)).astype(np.int64), records)
         scratch.relax()
     spans.close()
@@ -76,16 +82,25 @@ def counts_of(spans: pa.Table, found: Found) -> Counts:
     return counts
 
 
-def _of_kept(spans: pa.Table, documents: Documents, survivors_R: np.ndarray, at: int) -> np.ndarray:
-    """SPAN records of the part's kept documents; `row` is the span's row in the part's table."""
+def _ranks(spans: pa.Table, documents: Documents, survivors_R: np.ndarray, at: int) -> np.ndarray:
+    """int32: for each span of the part the rank of its document, -1 where that does not stay."""
     ranks, rows = documents.ranks_N[documents.numbers(at)], documents.rows_N[documents.numbers(at)]
     keeps = survivors_R[ranks] == STAYS
-    of_row = np.full(int(rows.max(initial=-1)) + 2, -1, np.int64)
+    of_row = np.full(int(rows.max(initial=-1)) + 2, -1, np.int32)
     of_row[rows[keeps]] = ranks[keeps]
-    of_span = of_row[np.minimum(spans.column("row").to_numpy(), len(of_row) - 1)]
-    chosen = np.flatnonzero(of_span >= 0)
+    return np.asarray(of_row[np.minimum(spans.column("row").to_numpy(), len(of_row) - 1)])
+
+
+def _keys(spans: pa.Table) -> np.ndarray:
+    """uint64: equal where hash and level are: a paragraph of one line is no second one."""
+    return np.asarray(spans.column("hash").to_numpy() + spans.column("level").to_numpy().astype(np.uint64))
+
+
+def _records(spans: pa.Table, ranks: np.ndarray, recur: np.ndarray, at: int) -> np.ndarray:
+    """SPAN records of the part's kept documents that may stand twice; `row` is the span's row in the part's table."""
+    chosen = np.flatnonzero(recur & (ranks >= 0))
     records = np.empty(len(chosen), SPAN)
-    records["rank"], records["row"], records["at"] = of_span[chosen], chosen, at
+    records["rank"], records["row"], records["at"] = ranks[chosen], chosen, at
     for name in ("hash", "start", "level"):
         records[name] = spans.column(name).to_numpy()[chosen]
     return records

@@ -19,6 +19,7 @@ from tasks.dedup.documents import AT_ONCE, KEYS, Documents
 from tasks.dedup.scratch import Scratch, each, mapped, read_partitions
 from tasks.step import Reads
 from tasks.text.bands import shared_keys
+from tasks.text.recurring import recurring
 
 BLOCK = 1 << 17
 """Documents that are decided at once."""
@@ -92,6 +93,7 @@ def match_partitions(_reads: Any, item: tuple[str, int, int]) -> str:
     ranks_N, leaders_R = mapped(folder / "ranks", np.int32), mapped(folder / "leaders", np.int32)
     matched, buckets = [(np.zeros((2, 0), np.int64), np.zeros(0, np.int64))], 0
     for records in read_partitions(folder / "keys", KEYS, range(first, stop)):
+        records = records[recurring(records["key"])]
         ranks = ranks_N[records["number"]]
         leads = leaders_R[ranks] == ranks
         entries_2E, sizes = shared_keys(records["key"][leads], ranks[leads])

@@ -38,7 +38,7 @@ def sketch(reads: Reads, params: DedupParams) -> Made:
     for some, found, split in shingle_slices(texts, params.shingle_words, params.shingle_characters):
         characters[some], words[some] = split.characters_D, np.diff(split.offsets_D1)
         shingles[some], by_character[some] = count_different(found), found.by_character_D
-        signatures[some] = sign(found.hashes_S, found.offsets_D1, drawn)
+        sign(found.hashes_S, found.offsets_D1, drawn, signatures[some])
     columns = {
         "characters": characters,
         "words": words,

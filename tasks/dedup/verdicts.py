@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 SCHEMA = DEDUP_VERDICTS
 SCHEMAS = {"verdicts": DEDUP_VERDICTS, "pairs": PAIRS, "cuts": CUTS}
-EXACT, NEAR = "exact", "near"
+RULES = ("exact", "near")
+SAID = (KEEP, DROP, GONE)
 NEVER_CUT = ("chat", "code")
 
 
@@ -60,16 +61,16 @@ def _choice(reads: Reads, params: DedupParams, scratch: Scratch) -> tuple[Docume
 
 def _cuts(reads: Reads, unit: str, asked: Mapping[str, tuple[str, ...]], found: Found) -> Made:
     """Counts: what was found, cut or not, and cuts. A span of another that is cut too is one place for tokenize."""
-    spans = reads.table("dedup/spans", unit=unit)
-    counts = counts_of(spans, found)
+    counts = counts_of(reads.table("dedup/spans", ["characters"], unit=unit), found)
     wanted = asked.get(unit.split("-")[0], ())
     chosen = np.isin(found.reasons, [place for place, reason in enumerate(REASONS) if f"{reason}s" in wanted])
     places, reasons = found.places[chosen], found.reasons[chosen]
     if not len(places):
         return Made({".parquet": CUTS.empty_table()}, {**counts, "cuts": 0})
+    spans = reads.table("dedup/spans", ["row", "start", "stop"], unit=unit)
     kinds = reads.table("normalize/text", ["kind"], unit=unit).column("kind")
     whole = pc.is_in(kinds, value_set=pa.array(NEVER_CUT)).to_numpy()[spans.column("row").to_numpy()[places]]
-    table = spans.select(["row", "start", "stop"]).take(pa.array(places[~whole]))
+    table = spans.take(pa.array(places[~whole]))
     names = pa.array(REASONS, pa.string()).take(pa.array(reasons[~whole]))
     table = table.append_column(CUTS.field("reason"), names)
     table = table.sort_by([(name, "ascending") for name in CUTS.names])
@@ -87,42 +88,41 @@ def _verdicts(documents: Documents, choice: Choice, at: int, sketches: pa.Table)
     ranks, rows = documents.ranks_N[numbers], documents.rows_N[numbers]
     survivors = choice.survivors_R[ranks]
     removed = survivors != STAYS
-    exact = documents.texts_R[survivors] == documents.texts_R[ranks]
-    rules = np.where(removed, np.where(exact, EXACT, NEAR), "")
-    verdicts = np.full(sketches.num_rows, GONE, object)
-    verdicts[rows] = np.where(removed, DROP, KEEP)
-    lost = ranks[removed]
-    places = np.full(sketches.num_rows, -1, np.int64)
-    places[rows[removed]] = np.arange(len(lost))
-    others = documents.order_R[survivors[removed]]
+    lost, others = ranks[removed], documents.order_R[survivors[removed]]
+    near = documents.texts_R[survivors[removed]] != documents.texts_R[lost]
+    said, places = np.full(sketches.num_rows, SAID.index(GONE), np.int8), np.full(sketches.num_rows, -1, np.int64)
+    said[rows], places[rows[removed]] = removed, np.arange(len(lost))
     removals = {
-        "rule": pa.array(rules[removed], pa.string()),
+        "rule": pa.array(RULES, pa.string()).take(pa.array(near.astype(np.int8))),
         "survivor_part": documents.names(others),
         "survivor_row": pa.array(documents.rows_N[others]),
         "similarity": pa.array(choice.similarities_R[lost]),
     }
     taken = pa.array(places, mask=places < 0)
-    columns = {"verdict": pa.array(verdicts, pa.string())}
+    columns = {"verdict": pa.array(SAID, pa.string()).take(pa.array(said))}
     columns |= {name: values.take(taken) for name, values in removals.items()}
-    counts = _counts(rules, sketches.take(rows))
+    decided = removed.astype(np.int8)
+    decided[removed] += near
+    counts = _counts(decided, sketches.take(rows))
     counts["bucket_offers_skipped"] = int(choice.skipped_R[ranks].sum())
     counts["pairs_compared"] = int(choice.compared_R[ranks].sum(dtype=np.int64))
     return Made({".parquet": pa.table(columns).cast(SCHEMA)}, counts)
 
 
-def _counts(rules: np.ndarray, sketches: pa.Table) -> Counts:
-    """Exact counts of the part's documents; `rules` is empty where a document stays."""
+def _counts(decided: np.ndarray, sketches: pa.Table) -> Counts:
+    """Exact counts of the part's documents; `decided` is 0 where one stays, else the rule's number, from 1 on."""
     characters = sketches.column("characters").to_numpy()
-    units = np.array(sketches.column("unit").to_pylist(), str)
-    stays, counts = rules == "", {}
+    units = sketches.column("unit").combine_chunks().dictionary_encode()
+    of_unit = {unit: units.indices.to_numpy() == number for number, unit in enumerate(units.dictionary.to_pylist())}
+    stays, counts = decided == 0, dict[str, int]()
     for measure, chosen in (("in", stays | ~stays), ("kept", stays), ("dropped", ~stays)):
         counts[f"documents_{measure}"] = int(chosen.sum())
         counts[f"characters_{measure}"] = int(characters[chosen].sum())
-        for unit in np.unique(units):
-            counts[f"documents_{measure}|unit={unit}"] = int((chosen & (units == unit)).sum())
-    for rule in (EXACT, NEAR):
-        counts[f"dropped|rule={rule}"] = int((rules == rule).sum())
-        counts[f"characters_dropped|rule={rule}"] = int(characters[rules == rule].sum())
+        for unit, mine in of_unit.items():
+            counts[f"documents_{measure}|unit={unit}"] = int((chosen & mine).sum())
+    for number, rule in enumerate(RULES, 1):
+        counts[f"dropped|rule={rule}"] = int((decided == number).sum())
+        counts[f"characters_dropped|rule={rule}"] = int(characters[decided == number].sum())
     return counts
 
 

@@ -14,15 +14,18 @@ import numpy as np
 _MIX_1, _MIX_2, _SHIFT = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53), np.uint64(33)
 
 
-def band_keys(signatures_DP: np.ndarray, bands: int, rows: int) -> np.ndarray:
+def band_keys(signatures_DP: np.ndarray, bands: int, rows: int, of_D: np.ndarray | None = None) -> np.ndarray:
     """uint64 [D, bands]: a hash of each band's `rows` values; equal values give equal keys.
+
+    of_D: whole numbers, the signatures that are wanted; all of them without it.
 
     Raises ValueError where the signatures have fewer than bands * rows values.
     """
     if bands * rows > signatures_DP.shape[1]:
         raise ValueError(f"{bands} bands of {rows} rows want {bands * rows} values, not {signatures_DP.shape[1]}")
-    keys_DB = np.empty((len(signatures_DP), bands), np.uint64)
-    _band_keys(np.ascontiguousarray(signatures_DP), rows, keys_DB)
+    of_D = np.arange(len(signatures_DP)) if of_D is None else of_D.astype(np.int64)
+    keys_DB = np.empty((len(of_D), bands), np.uint64)
+    _band_keys(np.ascontiguousarray(signatures_DP), of_D, rows, keys_DB)
     return keys_DB
 
 
@@ -50,11 +53,12 @@ def shared_keys(keys_D: np.ndarray, ranks_D: np.ndarray) -> tuple[np.ndarray, np
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _band_keys(signatures_DP: np.ndarray, rows: int, keys_DB: np.ndarray) -> None:
+def _band_keys(signatures_DP: np.ndarray, of_D: np.ndarray, rows: int, keys_DB: np.ndarray) -> None:
     for text in range(len(keys_DB)):
+        signature = signatures_DP[of_D[text]]
         for band in range(keys_DB.shape[1]):
             state = np.uint64(0)
             for at in range(band * rows, (band + 1) * rows):
-                state = (state ^ np.uint64(signatures_DP[text, at])) * _MIX_1
+                state = (state ^ np.uint64(signature[at])) * _MIX_1
                 state ^= state >> _SHIFT
             keys_DB[text, band] = state * _MIX_2

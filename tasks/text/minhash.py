@@ -31,14 +31,18 @@ def permutations(seed: int, count: int) -> np.ndarray:
     return np.stack([halves * np.uint32(2) + np.uint32(1), numbers.randint(0, 1 << 32, count, dtype=np.uint32)])
 
 
-def sign(hashes_S: np.ndarray, offsets_D1: np.ndarray, permutations_2P: np.ndarray) -> np.ndarray:
-    """uint32 [D, P]: the signature of each text.
+def sign(
+    hashes_S: np.ndarray, offsets_D1: np.ndarray, permutations_2P: np.ndarray, room: np.ndarray | None = None
+) -> np.ndarray:
+    """uint32 [D, P]: the signature of each text, in `room` where that is given.
 
     hashes_S: shingle hashes, of which the lower 32 bits count, those of text d at offsets_D1[d]:offsets_D1[d + 1];
     repeats do no harm.
     permutations_2P: from `permutations`.
     """
-    signatures_DP = np.full((len(offsets_D1) - 1, permutations_2P.shape[1]), EMPTY)
+    shape = len(offsets_D1) - 1, permutations_2P.shape[1]
+    signatures_DP = np.empty(shape, np.uint32) if room is None else room
+    signatures_DP[:] = EMPTY
     _sign(hashes_S.astype(np.uint64, copy=False), offsets_D1, permutations_2P[0], permutations_2P[1], signatures_DP)
     return signatures_DP
 

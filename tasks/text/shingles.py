@@ -87,10 +87,13 @@ def _mostly_alone(texts: pa.Array | pa.ChunkedArray, words: Words) -> np.ndarray
     """bool [D]: more than half of the text's words are single characters of a script without spaces."""
     text_offsets_D1, data = text_buffers(texts)
     alone_D = np.zeros(len(text_offsets_D1) - 1, np.int64)
-    if (words.characters_D == np.diff(text_offsets_D1)).all():
-        return alone_D > 0  # ASCII
-    _count_alone(data, text_offsets_D1, words.starts_W, words.offsets_D1, character_tables()[0], ALONE, alone_D)
-    return 2 * alone_D > np.diff(words.offsets_D1)
+    words_D = np.diff(words.offsets_D1)
+    # Each takes two bytes more than an ASCII character, so that a text with as few more as words is never cut so.
+    maybe_D = np.flatnonzero(np.diff(text_offsets_D1) - words.characters_D > words_D)
+    if len(maybe_D):
+        classes = character_tables()[0]
+        _count_alone(data, text_offsets_D1, words.starts_W, words.offsets_D1, maybe_D, classes, ALONE, alone_D)
+    return 2 * alone_D > words_D
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
@@ -99,11 +102,12 @@ def _count_alone(
     text_offsets_D1: np.ndarray,
     starts_W: np.ndarray,
     offsets_D1: np.ndarray,
+    some: np.ndarray,
     classes: np.ndarray,
     alone: int,
     alone_D: np.ndarray,
 ) -> None:
-    for text in range(len(alone_D)):
+    for text in some:
         for word in range(offsets_D1[text], offsets_D1[text + 1]):
             at = text_offsets_D1[text] + starts_W[word]
             lead = np.int64(data[at])
@@ -119,21 +123,22 @@ def _count_alone(
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _count_different(hashes_S: np.ndarray, offsets_D1: np.ndarray) -> np.ndarray:
-    """Counts by bits: a hash whose bit no other has is different from all. Those that share one are counted one by one
-    in an open table for all texts, of which a slot belongs to a text while it bears its number."""
+    """Counts by bits, 64 a hash: a hash whose bit no other has is different from all. Those that share one are counted
+    one by one in an open table for all texts, of which a slot belongs to a text while it bears its number."""
     texts, most = len(offsets_D1) - 1, 1
     for text in range(texts):
         most = max(most, offsets_D1[text + 1] - offsets_D1[text])
     slots = _above(most)
-    seen_B, shared_B = np.empty(slots, np.uint64), np.empty(slots, np.uint64)
+    seen_B, shared_B = np.empty(slots // 2, np.uint64), np.empty(slots // 2, np.uint64)
     keys_T, owners_T = np.empty(slots, np.uint64), np.full(slots, -1, np.int64)
     different_D = np.zeros(texts, np.int64)
     for text in range(texts):
         hashes = hashes_S[offsets_D1[text] : offsets_D1[text + 1]]
         different_D[text], size = len(hashes), _above(len(hashes))
-        last, shares = np.uint64(size - 1), _mark(hashes, seen_B[:size], shared_B[:size])
+        shares = _mark(hashes, seen_B[: size // 2], shared_B[: size // 2])
+        last, word = np.uint64(size - 1), np.uint64(size // 2 - 1)
         for value in hashes if shares else hashes[:0]:
-            if not (shared_B[value & last] >> (value >> _TOP_BITS)) & _ONE:
+            if not (shared_B[value & word] >> (value >> _TOP_BITS)) & _ONE:
                 continue
             slot = value & last
             while owners_T[slot] == text and keys_T[slot] != value:

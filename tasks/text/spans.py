@@ -59,7 +59,7 @@ def find_spans(texts: pa.Array | pa.ChunkedArray, characters_min: int) -> Spans:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _of_64(_typing: Any, data: Any, at: Any) -> Any:
-    """(line feeds, bytes within characters), uint64: bit i is data[at + i]."""
+    """(line feeds, bytes within characters, spaces and tabs), uint64: bit i is data[at + i]."""
     vector = ir.VectorType(ir.IntType(8), WIDTH)
 
     def emit(context: Any, builder: Any, signature: Any, given: Any) -> Any:
@@ -67,10 +67,11 @@ def _of_64(_typing: Any, data: Any, at: Any) -> Any:
         block = builder.load(builder.bitcast(builder.gep(bytes_of, [given[1]]), vector.as_pointer()), align=1)
         feeds = builder.icmp_unsigned("==", block, ir.Constant(vector, [0x0A] * WIDTH))
         within = builder.icmp_signed("<", block, ir.Constant(vector, [-64] * WIDTH))  # 0x80 to 0xBF
-        masks = [builder.bitcast(mask, ir.IntType(64)) for mask in (feeds, within)]
+        spaces, tabs = (builder.icmp_unsigned("==", block, ir.Constant(vector, [byte] * WIDTH)) for byte in (32, 9))
+        masks = [builder.bitcast(mask, ir.IntType(64)) for mask in (feeds, within, builder.or_(spaces, tabs))]
         return context.make_tuple(builder, signature.return_type, masks)
 
-    return numba.types.UniTuple(numba.types.uint64, 2)(data, at), emit
+    return numba.types.UniTuple(numba.types.uint64, 3)(data, at), emit
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -90,7 +91,7 @@ def _ones(_typing: Any, value: Any) -> Any:
 def _line_end(data: np.ndarray, at: int, end: int) -> Any:
     """The next line feed from `at` on, or `end`."""
     while at + WIDTH <= end:
-        feeds, _ = _of_64(data, at)
+        feeds = _of_64(data, at)[0]
         if feeds:
             return at + _zeros_below(feeds)
         at += WIDTH
@@ -100,10 +101,23 @@ def _line_end(data: np.ndarray, at: int, end: int) -> Any:
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _begin(data: np.ndarray, at: int, stop: int) -> Any:
+    """The first byte from `at` on that is neither space nor tab, or `stop`."""
+    while at < stop and at + WIDTH <= len(data):
+        blanks = _of_64(data, at)[2]
+        if ~blanks:
+            return min(stop, at + _zeros_below(~blanks))
+        at += WIDTH
+    while at < stop and (data[at] == 32 or data[at] == 9):
+        at += 1
+    return min(stop, at)
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _characters(data: np.ndarray, start: int, stop: int) -> int:
     count, at = stop - start, start
     while at + WIDTH <= stop:
-        _, within = _of_64(data, at)
+        within = _of_64(data, at)[1]
         count -= _ones(within)
         at += WIDTH
     for byte in range(at, stop):
@@ -129,9 +143,7 @@ def _find(data: np.ndarray, offsets_D1: np.ndarray, characters_min: int, rows: n
         line, first, last, lines = begin, -1, -1, 0  # of the paragraph so far
         while line <= end:
             after = _line_end(data, line, end)
-            start, stop = line, after
-            while start < stop and (data[start] == 32 or data[start] == 9):
-                start += 1
+            start, stop = _begin(data, line, after), after
             while stop > start and (data[stop - 1] == 32 or data[stop - 1] == 9):
                 stop -= 1
             characters = 0
@@ -198,14 +210,15 @@ def _repeats(starts_S: np.ndarray, stops_S: np.ndarray, span: int) -> bool:
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _on(data: np.ndarray, ats: np.ndarray, stops: np.ndarray, states: np.ndarray) -> None:
-    """Four hashes up to where the first of them ends."""
-    count = (stops - ats).min()
-    first, second, third, fourth = ats[0], ats[1], ats[2], ats[3]
+    """Four hashes up to where the first of them ends. Places without a sign are not looked at for being negative."""
+    count = min(min(stops[0] - ats[0], stops[1] - ats[1]), min(stops[2] - ats[2], stops[3] - ats[3]))
+    first, second, third, fourth = np.uint64(ats[0]), np.uint64(ats[1]), np.uint64(ats[2]), np.uint64(ats[3])
     a, b, c, d = states[0], states[1], states[2], states[3]
-    for at in range(count):
+    for at in range(np.uint64(count)):
         a = (a ^ np.uint64(data[first + at])) * _PRIME
         b = (b ^ np.uint64(data[second + at])) * _PRIME
         c = (c ^ np.uint64(data[third + at])) * _PRIME
         d = (d ^ np.uint64(data[fourth + at])) * _PRIME
     states[0], states[1], states[2], states[3] = a, b, c, d
-    ats += count
+    for lane in range(LANES):
+        ats[lane] += count
