@@ -51,3 +51,10 @@ def test_arrays_and_bytes_are_written_flat(tmp_path):
     assert (tmp_path / "a.json").read_bytes() == b"{}"
     write_payload(tmp_path / "a.npy", np.array([3], np.uint64), None)
     assert np.load(tmp_path / "a.npy").tolist() == [3]
+
+
+def test_no_column_has_a_dictionary(tmp_path):
+    write_table(tmp_path / "t", table(5000), SCHEMA)
+    group = pa.parquet.ParquetFile(tmp_path / "t").metadata.row_group(0)
+    assert not any(group.column(place).has_dictionary_page for place in range(group.num_columns))
+    assert read_table(tmp_path / "t") == table(5000)
