@@ -3,12 +3,13 @@
 Row groups are cut at fixed rows and at fixed bytes of text, so that neither the number of workers nor the way a table
 was put together shows in the file. Packed with lz4: a text is written twice and read four times on the way from a
 source to the verdicts of filter, and then again by each later step. Without dictionaries: of texts, counts and digests
-none comes twice, and to find that out took a third of writing them; docs/decisions.md has the figures.
+none comes twice, and to find that out took a third of writing them. A column of a row group is one page, so that its
+reader makes room for the values once; docs/decisions.md has the figures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 ROWS_PER_GROUP = 10_000
-BYTES_PER_GROUP = 16 << 20
+BYTES_PER_GROUP = 32 << 20
+PAGE_BYTES = 1 << 27
+"""Of a column's page, before it is packed: more than a row group has, so that a column of it is one page."""
 MADE = b"made"
 """Metadata of a table that say how its values were made, for those that mean nothing without."""
-CODEC = "lz4"
+SETTINGS: Mapping[str, Any] = {
+    "compression": "lz4",
+    "use_dictionary": False,
+    "store_schema": True,
+    "write_batch_size": ROWS_PER_GROUP,
+    "data_page_size": PAGE_BYTES,
+}
 
 
 def write_payload(path: Path, payload: pa.Table | np.ndarray[Any, Any] | bytes, schema: pa.Schema | None) -> None:
@@ -42,7 +51,7 @@ def write_payload(path: Path, payload: pa.Table | np.ndarray[Any, Any] | bytes, 
 def write_table(path: Path, table: pa.Table, schema: pa.Schema) -> None:
     """Write `table` as Parquet with exactly `schema`; raises ArrowInvalid where a column does not fit it."""
     table = table.select(schema.names).cast(schema)
-    with pq.ParquetWriter(path, schema, compression=CODEC, use_dictionary=False, store_schema=True) as writer:
+    with pq.ParquetWriter(path, schema, **SETTINGS) as writer:
         for start, stop in _row_groups(table):
             group = table.slice(start, stop - start).combine_chunks()
             writer.write_table(group, row_group_size=max(1, stop - start))
