@@ -20,8 +20,10 @@ import pyarrow.parquet as pq
 
 ROWS_PER_GROUP = 10_000
 BYTES_PER_GROUP = 32 << 20
-PAGE_BYTES = 1 << 27
-"""Of a column's page, before it is packed: more than a row group has, so that a column of it is one page."""
+PAGE_BYTES = (1 << 31) - 1
+"""Of a column's page, before it is packed: as many as it may have, so that a column of a row group is one page. Pages
+end at borders of chunks, so that with others the way a table was put together would show.
+"""
 MADE = b"made"
 """Metadata of a table that say how its values were made, for those that mean nothing without."""
 SETTINGS: Mapping[str, Any] = {
@@ -53,8 +55,7 @@ def write_table(path: Path, table: pa.Table, schema: pa.Schema) -> None:
     table = table.select(schema.names).cast(schema)
     with pq.ParquetWriter(path, schema, **SETTINGS) as writer:
         for start, stop in _row_groups(table):
-            group = table.slice(start, stop - start).combine_chunks()
-            writer.write_table(group, row_group_size=max(1, stop - start))
+            writer.write_table(table.slice(start, stop - start), row_group_size=max(1, stop - start))
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
