@@ -8,12 +8,13 @@ second change could leave the same stamp.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 from tasks.artifacts.canonical import canonical, file_digest
 from tasks.errors import SourceError
@@ -34,19 +35,22 @@ class Digests:
     @classmethod
     def recall(cls, file: Path) -> Digests:
         try:
-            known = json.loads(file.read_bytes())
+            known = orjson.loads(file.read_bytes())
         except (OSError, ValueError):
             known = {}
         return cls(file, known if isinstance(known, dict) else {})
 
     def remember(self, everything: bool = True) -> None:
         """everything: all files were asked for, so that the others may be forgotten."""
-        _replace(self.file, canonical(self.seen if everything else self.known | self.seen))
+        wanted = self.seen if everything else self.known | self.seen
+        if wanted != self.known or not self.file.is_file():
+            _replace(self.file, canonical(wanted))
 
     def of_files(self, root: Path, paths: list[str], named: str) -> Files:
-        base = root.parent if root.is_file() else root
+        base = str(root.parent if root.is_file() else root).rstrip("/") + "/"
+        asked = time.time_ns()
         try:
-            return {path: self._of(base / path, path, named) for path in paths}
+            return {path: self._of(base + path, path, named, asked) for path in paths}
         except PermissionError as error:
             raise SourceError(f"{named} cannot be read: {error.filename}", "give the right to read it") from error
         except FileNotFoundError as error:
@@ -59,21 +63,22 @@ class Digests:
             return stamp
         return stamp if file_digest(file) == sha256 and stamp_of(file) == stamp else None
 
-    def _of(self, file: Path, path: str, named: str) -> dict[str, Any]:
+    def _of(self, file: str, path: str, named: str, asked: int) -> dict[str, Any]:
+        """asked: the time in ns before its stamp was taken."""
         stamp = stamp_of(file)
-        known = self.known.get(str(file))
+        known = self.known.get(file)
         there = known is not None and known[:4] == stamp
-        sha = known[4] if known and there else file_digest(file)
+        sha = known[4] if known and there else file_digest(Path(file))
         if not there and stamp_of(file) != stamp:
             raise SourceError(f"{named} changes while it is read: {path}", "wait for its writer")
-        if time.time_ns() - max(stamp[1], stamp[2]) > FRESH_NS:
-            self.seen[str(file)] = [*stamp, sha]
+        if asked - max(stamp[1], stamp[2]) > FRESH_NS:
+            self.seen[file] = [*stamp, sha]
         return {"sha256": sha, "bytes": stamp[0]}
 
 
-def stamp_of(file: Path) -> list[int]:
+def stamp_of(file: Path | str) -> list[int]:
     """Size in bytes, mtime and ctime in ns, inode: what changes when a file does."""
-    facts = file.stat()
+    facts = os.stat(file)  # noqa: PTH116 - a Path for each of many files costs more than the question
     return [facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino]
 
 

@@ -13,7 +13,7 @@ import fcntl
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -46,17 +46,14 @@ class Home:
         """As JSON, from which Home(**plain) is the same."""
         return asdict(self)
 
-    @contextmanager
-    def file(self, path: str, sha256: str) -> Iterator[Path]:
+    def file(self, path: str, sha256: str) -> AbstractContextManager[Path]:
         """The file at `path`. A remote one has the digest; a local one may have changed, which its reader sees.
 
         Raises SourceError where it cannot be had or is another one by now.
         """
         if self.local:
-            yield Path(self.root) / path
-            return
-        with self.copies.held(sha256, lambda: self._fetched(path, sha256)) as copy:
-            yield copy
+            return nullcontext(Path(self.root, path))
+        return self.copies.held(sha256, lambda: self._fetched(path, sha256))
 
     @property
     def copies(self) -> Copies:

@@ -29,6 +29,7 @@ import os
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
 from importlib import metadata
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
@@ -96,6 +97,12 @@ def format_of(path: str, kind: str) -> str | None:
 
     In a source of kind code every suffix of a programming language is text.
     """
+    stem, dot, suffixes = path.rpartition("/")[2].partition(".")
+    return _format_of(f"a{dot}{suffixes}" if stem else path, kind)
+
+
+@lru_cache(4096)
+def _format_of(path: str, kind: str) -> str | None:
     *others, last = ["", *(suffix.lower() for suffix in PurePosixPath(path).suffixes)]
     packed = last[1:] if last[1:] in CODECS else ""
     suffix = others[-1] if packed and others else last
@@ -254,12 +261,9 @@ def _standing(project: Project, item: Mapping[str, Any], named: str) -> Path:
     mend = f"correct {named}'s path in params.yaml, or put it there"
     if not path.exists():
         raise SourceError(f"{named} is not there: {item['path']}", mend)
-    plain = Path(os.path.normpath(project.root.resolve() / written))
-    if (
-        plain != path
-        and plain.is_relative_to(project.root.resolve())
-        and not path.is_relative_to(project.root.resolve())
-    ):
+    inside = project.root.resolve()
+    plain = Path(os.path.normpath(inside / written))
+    if plain != path and plain.is_relative_to(inside) and not path.is_relative_to(inside):
         raise SourceError(f"{named}'s path {item['path']} is a link out of the project", "name what it leads to")
     return path
 

@@ -22,7 +22,9 @@ def walk(root: Path, named: str) -> Iterator[str]:
     """
     if root.is_file():
         return iter([root.name])
-    return iter(sorted(_below(root, root, "", named)))
+    found: list[str] = []
+    _add_below(str(root), root, "", named, found)
+    return iter(sorted(found))
 
 
 def without(paths: Sequence[str], patterns: Any, named: str) -> tuple[list[str], dict[str, int]]:
@@ -38,11 +40,11 @@ def without(paths: Sequence[str], patterns: Any, named: str) -> tuple[list[str],
     return [path for path in paths if first[path] is None], {pattern: counts[pattern] for pattern in patterns}
 
 
-def _below(folder: Path, root: Path, prefix: str, named: str) -> Iterator[str]:
-    """Paths below a folder, each with `prefix` before it."""
+def _add_below(folder: str, root: Path, prefix: str, named: str, found: list[str]) -> None:
+    """Put the paths below a folder to `found`, each with `prefix` before it."""
     try:
-        with os.scandir(folder) as found:
-            entries = [entry for entry in found if _is_named(entry.name, named)]
+        with os.scandir(folder) as there:
+            entries = [entry for entry in there if _is_named(entry.name, named)]
     except OSError as error:
         raise SourceError(
             f"{named} cannot be read: {error.strerror}: {error.filename}", "give the right to read it"
@@ -51,15 +53,17 @@ def _below(folder: Path, root: Path, prefix: str, named: str) -> Iterator[str]:
         if entry.is_symlink():
             _check_link(Path(entry.path), root, named)
         elif entry.is_dir(follow_symlinks=False):
-            yield from _below(Path(entry.path), root, f"{prefix}{entry.name}/", named)
+            _add_below(entry.path, root, f"{prefix}{entry.name}/", named, found)
         elif entry.is_file(follow_symlinks=False):
-            yield prefix + entry.name
+            found.append(prefix + entry.name)
 
 
 def _is_named(name: str, named: str) -> bool:
     """Whether a name is one of those that are looked at."""
     if name.startswith(".") or name == "__pycache__":
         return False
+    if name.isascii():
+        return True
     try:
         name.encode()
     except UnicodeEncodeError:

@@ -549,13 +549,13 @@ def test_a_file_is_scanned_once(tmp_path, monkeypatch):
 
 def test_a_file_that_changes_after_planning_is_refused(tmp_path, monkeypatch):
     project = lay(tmp_path, {"a.txt": "a" * 100, "b.txt": "b"})
-    real = reading._add_span
+    real = reading._bytes_of
 
-    def changed(*of):
+    def changed(path):
         (tmp_path / "in/a.txt").write_text("other")
-        return real(*of)
+        return real(path)
 
-    monkeypatch.setattr(reading, "_add_span", changed)
+    monkeypatch.setattr(reading, "_bytes_of", changed)
     with pytest.raises(SourceError, match="source s changed while it was read"):
         perform(STEP, project)
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from tasks.artifacts.documents import DOCUMENTS as SCHEMA
 from tasks.ingest.reading import limits_of, read_documents
 from tasks.step import Made, Reads
+from tasks.text.byte_counts import character_counts
 
 if TYPE_CHECKING:
     from tasks.ingest import IngestParams
@@ -35,7 +36,7 @@ def make(reads: Reads, params: IngestParams) -> Made:
         "pieces": 0,
         "skipped": 0,
         "documents_out": table.num_rows,
-        "characters_out": pc.sum(pc.utf8_length(table["text"])).as_py() or 0,
+        "characters_out": pc.sum(character_counts(table["text"])).as_py() or 0,
         "bytes_out": pc.sum(pc.binary_length(table["text"])).as_py() or 0,
     }
     return Made({".parquet": table}, counts | dict(sorted(counted.items())))

@@ -26,6 +26,7 @@ from tasks.ingest.quick import is_quick, quick_row
 from tasks.ingest.records import Record, records
 from tasks.ingest.rows import quick_rows
 from tasks.ingest.scans import Stretch
+from tasks.ingest.texts import Texts
 from tasks.text.pieces import pieces
 
 SAMPLE = 200
@@ -95,7 +96,16 @@ class Reading:
         plain = it.form in OFFSETS
         offsets = stretch.offsets + stretch.begin if plain else np.full(len(stretch.sizes), WHOLE, np.int64)
         known = quick_lines(stretch, self.source, self.kind, self._most)
-        self._add_known(file, known, stretch.numbers, offsets, look)
+        self._add_known([file], known, stretch.numbers, offsets, look)
+
+    def add_texts(self, texts: Texts, most: int, look: Callable[[int], object]) -> list[bytes]:
+        """Small files of text, a record each; returns their units. most: bytes of a file that is read so; `look` adds
+        one of the others.
+        """
+        known, units = texts.read(self.source, self.kind, min(most, self.limits.record), self._most)
+        nothing = np.zeros(len(units), np.int64)
+        self._add_known(texts.names, known, nothing, nothing, look)
+        return units
 
     def add(self, file: str, it: Opened, record: Record) -> None:
         """A record, as a document or its pieces, as a reject, or skipped and counted."""
@@ -119,16 +129,21 @@ class Reading:
             return self._add_lines(file, it, batch, number)
         offsets, numbers = np.full(count, WHOLE, np.int64), np.arange(number, number + count)
         self._add_known(
-            file, known, numbers, offsets, lambda row: self._add_lines(file, it, batch.slice(row, 1), number + row)
+            [file], known, numbers, offsets, lambda row: self._add_lines(file, it, batch.slice(row, 1), number + row)
         )
         return int(known.sizes.sum())
 
     def _add_known(
-        self, file: str, known: Known, numbers: Array, offsets: Array, look: Callable[[int], object]
+        self, names: list[str], known: Known, numbers: Array, offsets: Array, look: Callable[[int], object]
     ) -> None:
-        """Records as they stand, but those that are not known: `look` adds them, by their row."""
+        """Records as they stand, but those that are not known: `look` adds them, by their row. names: of the file of
+        all, or of each.
+        """
         rows, begin = len(known.known), 0
-        pieces, files = pa.repeat(pa.scalar(0, pa.int64()), rows), pa.repeat(pa.scalar(file, pa.string()), rows)
+        files = (
+            pa.array(names, pa.string()) if len(names) == rows else pa.repeat(pa.scalar(names[0], pa.string()), rows)
+        )
+        pieces = pa.repeat(pa.scalar(0, pa.int64()), rows)
         columns = [files, pa.array(numbers), pa.array(offsets), pa.array(known.sizes), pieces]
         places = pa.table(columns, names=PLACES.names)
         for row in [*np.flatnonzero(~known.known).tolist(), rows]:

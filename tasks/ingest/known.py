@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tasks.artifacts.documents import DOCUMENTS, MESSAGES
+from tasks.text.byte_counts import character_counts
 from tasks.text.columns import text_buffers
 from tasks.text.encodings import mended
 from tasks.text.json_texts import CONTENT, TEXT
@@ -19,7 +20,9 @@ from tasks.text.mojibake import may_be_mended
 
 DIGEST_LETTERS, ID_LETTERS = 64, 32
 """Hexadecimal digits of a digest, and of an id, which is how a digest begins."""
-SHAPES = {TEXT: "text", CONTENT: "content"}
+FILE = 3
+"""Of a record that is a whole file of text, where those of JSON are TEXT or CONTENT."""
+SHAPES = {TEXT: "text", CONTENT: "content", FILE: "file"}
 
 Array = np.ndarray[Any, Any]
 
@@ -63,6 +66,30 @@ def documents_of(source: str, kind: str, ids: pa.StringArray, columns: dict[str,
     return pa.table({name: whole[name] for name in DOCUMENTS.names})
 
 
+def are_utf8(texts: pa.LargeStringArray) -> Array:
+    """bool [R]; asked one by one only where one of them is not."""
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return np.array([_is_utf8(text) for text in texts.view(pa.large_binary()).to_pylist()], np.bool_)
+    return np.ones(len(texts), np.bool_)
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def emptied(texts: pa.LargeStringArray, known: Array) -> pa.LargeStringArray:
+    """`texts` where they are known, else nothing: what is there need not be UTF-8."""
+    if known.all():
+        return texts
+    return pc.if_else(pa.array(known), texts.view(pa.large_binary()), b"").view(pa.large_string())
+
+
 def whole_texts(texts: pa.LargeStringArray, code: bool, most: int | None) -> Array:
     """Which texts are neither empty nor to be cut or mended, bool [R]; most: characters of a text that is not cut;
     code: nothing is mended.
@@ -70,7 +97,7 @@ def whole_texts(texts: pa.LargeStringArray, code: bool, most: int | None) -> Arr
     offsets, data = text_buffers(texts)
     whole: Array = np.diff(offsets) > 0
     if most is not None:
-        whole &= ~truths(pc.fill_null(pc.greater(pc.utf8_length(texts), most), False))
+        whole &= ~truths(pc.fill_null(pc.greater(character_counts(texts), most), False))
     for row in [] if code else np.flatnonzero(may_be_mended(data, offsets)).tolist():
         whole[row] &= mended(texts[row].as_py()) is None
     return whole

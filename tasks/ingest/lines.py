@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tasks.ingest.known import SHAPES, Known, documents_of, ids_of, whole_texts
+from tasks.ingest.known import SHAPES, Known, are_utf8, documents_of, emptied, ids_of, whole_texts
 from tasks.ingest.parsing import EXACT, canonical, largest_float
 from tasks.ingest.refusals import Reject
 from tasks.ingest.scans import Stretch
@@ -32,34 +31,16 @@ def quick_lines(stretch: Stretch, source: str, kind: str, most: int | None) -> K
     taken = take_texts(np.frombuffer(stretch.held, np.uint8), stretch.offsets, stretch.sizes)
     buffers = [pa.py_buffer(taken.offsets_R1), pa.py_buffer(taken.texts)]
     texts = pa.LargeStringArray.from_buffers(len(stretch.sizes), *buffers)
-    known = _are_utf8(texts)
+    known = are_utf8(texts)
     facts = [_facts(record, name) for record, name in zip(_left(taken), taken.kinds_R.tolist(), strict=True)]
     known &= [fact is not None for fact in facts]
-    if not known.all():
-        texts = pc.if_else(pa.array(known), texts.view(pa.large_binary()), b"").view(pa.large_string())
+    texts = emptied(texts, known)
     known &= whole_texts(texts, kind == "code", most)
     columns = zip(*(fact or (None, None, None) for fact in facts), strict=True)
     named = zip(("url", "created", "metadata"), columns, strict=True)
     others = {name: pa.array(values, pa.string()) for name, values in named}
     table = documents_of(source, kind, ids_of(stretch.digests), {"text": texts, **others})
     return Known(table, stretch.sizes, known, taken.kinds_R)
-
-
-def _are_utf8(texts: pa.LargeStringArray) -> Any:
-    """bool [R]; asked one by one only where one of them is not."""
-    try:
-        texts.validate(full=True)
-    except pa.ArrowInvalid:
-        return np.array([_is_utf8(text) for text in texts.view(pa.large_binary()).to_pylist()], np.bool_)
-    return np.ones(len(texts), np.bool_)
-
-
-def _is_utf8(text: bytes) -> bool:
-    try:
-        text.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _left(taken: Taken) -> Iterator[Any]:

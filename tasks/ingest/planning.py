@@ -13,17 +13,16 @@ equals in the order of their origin, and its origin is the path and line of its 
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import orjson
 
-from tasks.artifacts.canonical import canonical
 from tasks.digests import Digests, stamp_of
 from tasks.errors import ParamsError
 from tasks.homes import Home, room_of
@@ -94,39 +93,49 @@ def _laid(plan: Plan) -> Iterator[tuple[Part, dict[str, str]]]:
     """Every part, with the file that tells a worker where its units lie."""
     scratch = plan.scratch()
     (scratch / "spans").mkdir(parents=True, exist_ok=True)
-    homes = _homes(plan)
-    for part in parts(plan):
+    for part, spans in parts(plan):
         file = scratch / "spans" / f"{part.name}.json"
-        spans = {
-            "home": homes[part.source].plain,
-            "spool": str(scratch / "spool"),
-            "around": str(scratch / "around"),
-            "whole_bytes_max": max(UNPACKED_MIN, 4 * plan.params.part_bytes_max),
-            "spans": part.spans,
-        }
-        file.write_text(json.dumps(spans), encoding="utf-8")
+        file.write_bytes(spans)
         yield part, {"spans": str(file)}
 
 
-_KNOWN: dict[bytes, list[Part]] = {}
-"""The parts that were laid last: the three folders of a build ask one after another."""
+def _spans(plan: Plan, found: list[Part]) -> list[tuple[Part, bytes]]:
+    """Each part with what that file holds."""
+    scratch, homes = plan.scratch(), _homes(plan)
+    same = {
+        "spool": str(scratch / "spool"),
+        "around": str(scratch / "around"),
+        "whole_bytes_max": max(UNPACKED_MIN, 4 * plan.params.part_bytes_max),
+    }
+    told = ({"home": homes[part.source].plain, "spans": [list(span) for span in part.spans]} for part in found)
+    return [(part, orjson.dumps(same | own)) for part, own in zip(found, told, strict=True)]
 
 
-def parts(plan: Plan) -> list[Part]:
-    """Every part of every source, source by source (sorted by name), each in the order of origin."""
-    small = plan.limit, plan.fraction
-    wanted = [plan.params.model_dump(mode="json"), plan.sources()["sources"], str(plan.root), str(plan.scratch())]
-    asked = canonical([*wanted, *small])
-    if asked not in _KNOWN or not _stand(plan, _KNOWN[asked]):
-        _KNOWN.clear()
-        _KNOWN[asked] = _parts(plan)
-    return _KNOWN[asked]
+class Known(NamedTuple):
+    """What was asked for, and the parts that were laid for it, each with its spans as JSON."""
+
+    wanted: list[Any]
+    parts: list[tuple[Part, bytes]]
 
 
-def _stand(plan: Plan, parts: list[Part]) -> bool:
+_KNOWN: list[Known] = []
+"""Those that were laid last, if any: the three folders of a build ask one after another."""
+
+
+def parts(plan: Plan) -> list[tuple[Part, bytes]]:
+    """Every part of every source, source by source (sorted by name), each in the order of origin; and its spans."""
+    where = str(plan.root), str(plan.scratch())
+    wanted = [plan.params.model_dump(mode="json"), plan.sources()["sources"], *where, plan.limit, plan.fraction]
+    if not _KNOWN or _KNOWN[0].wanted != wanted or not _stand(plan, _KNOWN[0].parts):
+        _KNOWN[:] = []
+        _KNOWN[:] = [Known(wanted, _spans(plan, _parts(plan)))]
+    return _KNOWN[0].parts
+
+
+def _stand(plan: Plan, parts: list[tuple[Part, bytes]]) -> bool:
     """Whether every part's file is as it was when its records were found, and what was found is still there."""
     homes = _homes(plan)
-    return all(_stands(homes[part.source], part) for part in parts)
+    return all(_stands(homes[part.source], part) for part, _ in parts)
 
 
 def _stands(home: Home, part: Part) -> bool:

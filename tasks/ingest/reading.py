@@ -11,11 +11,11 @@ folder, where the next two folders find them, whichever process makes them; wher
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import orjson
 import pyarrow as pa
 
 from tasks.artifacts.canonical import canonical
@@ -29,6 +29,7 @@ from tasks.ingest.how import how_of
 from tasks.ingest.records import file_unit, fold, records
 from tasks.ingest.scans import GROUPS, rows_of, stretches
 from tasks.ingest.spooling import bounded, spooled, too_large
+from tasks.ingest.texts import FORM, Texts
 from tasks.step import Reads
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _tables_around(reading: Reading) -> tuple[pa.Table, pa.Table]:
 
 
 def _plan(reads: Reads) -> dict[str, Any]:
-    plan: dict[str, Any] = json.loads(reads.path("spans").read_bytes())
+    plan: dict[str, Any] = orjson.loads(reads.path("spans").read_bytes())
     return plan
 
 
@@ -114,11 +115,18 @@ def _name(reads: Reads, limits: Limits) -> str:
 
 def _read(reads: Reads, limits: Limits) -> Reading:
     spec, plan, how = reads.spec, _plan(reads), how_of(reads.spec)
-    reading, units = Reading(spec["source"], spec["kind"], how, limits), list[bytes]()
-    plan["form"] = spec["form"]
+    reading, units, texts = Reading(spec["source"], spec["kind"], how, limits), list[bytes](), Texts()
+    plan["form"], home = spec["form"], Home(**plan["home"])
     for span in (Span(*item) for item in plan["spans"]):
-        with Home(**plan["home"]).file(span.file, span.sha256) as at_hand:
-            _add_span(reading, span, plan, units, at_hand)
+        alike = span.stop == WHOLE and span.form == FORM
+        if texts.full or not alike:
+            texts = _add_texts(reading, texts, plan, units)
+        with home.file(span.file, span.sha256) as at_hand:
+            if alike:
+                texts.add(span.file, _bytes_of(at_hand))
+            else:
+                _add_span(reading, span, plan, units, at_hand)
+    _add_texts(reading, texts, plan, units)
     if fold(units) != spec["digest"]:
         first = plan["spans"][0][0]
         raise SourceError(f"source {spec['source']} changed while it was read, at or after {first}", "build again")
@@ -126,11 +134,28 @@ def _read(reads: Reads, limits: Limits) -> Reading:
     return reading
 
 
+def _bytes_of(path: Path) -> bytes:
+    with path.open("rb", buffering=0) as file:
+        return file.readall()
+
+
+def _add_texts(reading: Reading, texts: Texts, plan: dict[str, Any], units: list[bytes]) -> Texts:
+    """Read the files that wait, their units' digests put to `units`; returns what the next ones are put to."""
+
+    def look(row: int) -> None:
+        span, most = Span(texts.names[row], FORM, "", 0, WHOLE, 0), plan["whole_bytes_max"]
+        _add_whole(reading, span, texts.files[row], f"{reading.source}: {span.file}", most)
+
+    if texts.files:
+        units += reading.add_texts(texts, plan["whole_bytes_max"], look)
+    return Texts()
+
+
 def _add_span(reading: Reading, span: Span, plan: dict[str, Any], units: list[bytes], path: Path) -> None:
     """Read a span of the file at `path`; the digests of its units are put to `units` once it is read."""
     named = f"{reading.source}: {span.file}"
     if span.stop == WHOLE:
-        data = path.read_bytes()
+        data = _bytes_of(path)
         units.append(file_unit(span.form, hashlib.sha256(data).hexdigest()))
         _add_whole(reading, span, data, named, plan["whole_bytes_max"])
         return

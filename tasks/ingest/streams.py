@@ -27,6 +27,8 @@ XZ_MEMORY = 128 << 20
 """Bytes that unpacking xz may take: its highest level needs 65 MB, a hostile file asks for gigabytes."""
 
 _XZ = b"\xfd7zXZ\0"
+PACKED = (*(magic for magic, _ in _MAGIC), _XZ)
+"""How streams that are packed begin."""
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),

@@ -12,14 +12,16 @@ from typing import Any
 import numba
 import numpy as np
 
+from tasks.text.signs import signs
+
 KEEP = 0
 """Of the ways of white space, the place in tasks.text.whitespace.WHITESPACE."""
 CLEAN, SPACED, STRIPPED = 0, 1, 2
 """What a text needs: nothing, other blanks and blank lines, or to be stripped before."""
 
 _LINE_END, _INVISIBLE, _JOINER, _BLANK, _MARK, _UNSURE, _CHANGED = 1, 2, 4, 8, 16, 32, 64  # as in tasks.text.forms
-_WIDE, _CONTROL, _TRAILING, _RUN, _LINES_3, _LINES_4 = 1, 2, 4, 8, 16, 32  # what `_signs` finds
-_ONE = np.uint64(1)
+_WIDE, _CONTROL, _TRAILING, _RUN, _LINES_3, _LINES_4 = 1, 2, 4, 8, 16, 32  # as in tasks.text.signs
+_ONE, _BLOCK = np.uint64(1), np.uint64(64)
 
 Array = np.ndarray[Any, Any]
 
@@ -27,7 +29,7 @@ Array = np.ndarray[Any, Any]
 def find_needs(data: Array, offsets_D1: Array, classes: Array, orders: Array, way: int, marks_max: int) -> Array:
     """uint8 [D]: what each text needs. Those with joiners are stripped, though they may come out as they were."""
     needs_D = np.empty(len(offsets_D1) - 1, np.uint8)
-    _find_needs(data, offsets_D1, classes, orders, way, marks_max, needs_D)
+    _find_needs(data, offsets_D1, signs(data, offsets_D1), classes, orders, way, marks_max, needs_D)
     return needs_D
 
 
@@ -59,11 +61,17 @@ def replace(data: Array, places_D1: Array, spans_S2: Array, others: bytes) -> tu
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _find_needs(
-    data: Array, offsets_D1: Array, classes: Array, orders: Array, way: int, marks_max: int, needs_D: Array
+    data: Array,
+    offsets_D1: Array,
+    signs_D: Array,
+    classes: Array,
+    orders: Array,
+    way: int,
+    marks_max: int,
+    needs_D: Array,
 ) -> None:
     for text in range(len(offsets_D1) - 1):
-        span = data[offsets_D1[text] : offsets_D1[text + 1]]
-        found = _signs(span)
+        span, found = data[offsets_D1[text] : offsets_D1[text + 1]], signs_D[text]
         need = SPACED if found & _ill(way) or not _has_clean_ends(span, way) else CLEAN
         if found & _CONTROL:
             need = STRIPPED
@@ -76,34 +84,6 @@ def _find_needs(
 def _ill(way: int) -> int:
     """The signs that call for other blanks or blank lines."""
     return _TRAILING | (_LINES_4 if way == KEEP else _RUN | _LINES_3)
-
-
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _signs(span: Array) -> int:
-    """What stands in a text, as bits; its last bytes are looked at once more, with letters behind them."""
-    found, padded = _signs_within(span), np.full(6, 65, np.uint8)
-    padded[: min(3, len(span))] = span[max(0, len(span) - 3) :]
-    return int(found | _signs_within(padded))
-
-
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _signs_within(span: Array) -> Any:
-    """The signs that begin before the last three bytes: beyond ASCII; a control; a blank at the end of a line; a run of
-    blanks or a tab; three line feeds; four. No branch, so that the processor takes many bytes at a time."""
-    most = max(0, len(span) - 3)
-    wide, control, trailing = np.uint8(0), np.uint8(0), np.uint8(0)
-    run, three, four = np.uint8(0), np.uint8(0), np.uint8(0)
-    a, b, c, d = span[:most], span[1 : most + 1], span[2 : most + 2], span[3 : most + 3]
-    for at in range(most):
-        w, x, y, z = a[at], b[at], c[at], d[at]
-        wide |= w
-        control |= np.uint8(((w < 32) & (w != 9) & (w != 10)) | (w == 127))
-        trailing |= np.uint8(((w == 32) | (w == 9)) & (x == 10))
-        run |= np.uint8((w == 9) | ((w == 32) & (x == 32)))
-        three |= np.uint8((w == 10) & (x == 10) & (y == 10))
-        four |= np.uint8((w == 10) & (x == 10) & (y == 10) & (z == 10))
-    found = (wide >= 128) * _WIDE | control * _CONTROL | trailing * _TRAILING
-    return found | run * _RUN | three * _LINES_3 | four * _LINES_4
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
@@ -122,7 +102,7 @@ def _wide_need(span: Array, classes: Array, orders: Array, way: int, marks_max: 
     at, stop, order, marks, need = 0, len(span), 0, 0, CLEAN
     while at < stop:
         if span[at] < 0x80:
-            order, marks, at = 0, 0, _skip_ascii(span, at + 1, stop)
+            order, marks, at = 0, 0, _next_wide(span, at + 1, stop)
             continue
         code, size = _decode(span, at)
         found, at = classes[code], at + size
@@ -138,6 +118,22 @@ def _wide_need(span: Array, classes: Array, orders: Array, way: int, marks_max: 
         if found != 0 and (way != KEEP or at == stop or span[at] == 10):
             need = SPACED
     return need
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _next_wide(span: Array, at: int, stop: int) -> Any:
+    """The first byte of a character beyond ASCII, `stop` where there is none: 64 bytes are looked at in one go."""
+    place, end = np.uint64(at), np.uint64(stop)
+    while place + _BLOCK <= end:
+        wide = np.uint8(0)
+        for ahead in range(_BLOCK):
+            wide |= span[place + np.uint64(ahead)]
+        if wide >= 0x80:
+            break
+        place += _BLOCK
+    while place < end and span[place] < 0x80:
+        place += _ONE
+    return np.int64(place)
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
