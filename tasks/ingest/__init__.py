@@ -17,6 +17,7 @@ from tasks.homes import Home, home_of
 from tasks.ingest.how import How
 from tasks.ingest.planning import by_content, by_place
 from tasks.step import Artifact, Folder, Step, StepParams, judges, names, shapes
+from tasks.text.byte_counts import character_counts
 from tasks.text.encodings import codec_of
 
 Kind = Literal["web", "book", "code", "paper", "chat"]
@@ -146,7 +147,7 @@ def rows(artifact: Artifact, unit: str) -> pa.Table:
             "id": table["id"],
             "source": table["source"],
             "kind": table["kind"],
-            "characters": pc.utf8_length(table["text"]).cast(pa.int64()),
+            "characters": character_counts(table["text"]),
             "bytes": pc.binary_length(table["text"]).cast(pa.int64()),
             "url": table["url"],
             "created": table["created"],
