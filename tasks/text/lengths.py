@@ -11,13 +11,15 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
 from tasks.text.characters import LETTER, character_bits
 from tasks.text.words import Words
 
-_ONE, _LAST_DIGIT = np.uint64(1), ord("9")
+_ZERO, _ONE, _FULL, _LAST_DIGIT = np.uint64(0), np.uint64(1), np.uint64((1 << 64) - 1), ord("9")
+_TOP, _NEXT, _EACH = np.uint64(7), np.uint64(6), np.uint64(0x0101010101010101)  # bits of each of eight bytes
 Array = np.ndarray
 
 
@@ -46,6 +48,23 @@ def _from(_typing: Any, array: Any, at: Any) -> Any:
     return kind, emit
 
 
+@intrinsic  # type: ignore[untyped-decorator]
+def _eight_bytes(_typing: Any, data: Any, at: Any) -> Any:
+    """uint64: the eight bytes from data[at] on, the first lowest."""
+
+    def emit(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        place = builder.bitcast(builder.gep(given[0], [given[1]]), ir.IntType(64).as_pointer())
+        return builder.load(place, align=1)
+
+    return types.uint64(data, at), emit
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _ones(_typing: Any, value: Any) -> Any:
+    """Ones of a uint64."""
+    return types.uint64(types.uint64), lambda _context, builder, _, given: builder.ctpop(given[0])
+
+
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _measure(
     data: Array,
@@ -67,7 +86,9 @@ def _measure(
         if ascii_D[text]:
             counts_2D[0, text], counts_2D[1, text] = _of_ascii(span, words, count, before)
         else:
-            counts_2D[0, text], counts_2D[1, text] = _of_any(span, words, count, before, bits, letter)
+            counts_2D[0, text], counts_2D[1, text] = _of_any(
+                span, words, count, before, len(data) - offsets_D1[text], bits, letter
+            )
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
@@ -80,32 +101,54 @@ def _of_ascii(span: Any, words: Any, count: int, end: int) -> tuple[Any, Any]:
         end += stop - at
         longest = max(longest, stop - at)
         ends_N[word] = end
-        while at < stop and span[at] <= _LAST_DIGIT:
-            at += 1
-        lettered += at < stop
+        if span[at] > _LAST_DIGIT:
+            lettered += 1
+        else:
+            while at < stop and span[at] <= _LAST_DIGIT:
+                at += 1
+            lettered += at < stop
     return longest, lettered
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _of_any(span: Any, words: Any, count: int, end: Any, bits: Any, letter: int) -> tuple[Any, Any]:
+def _of_any(span: Any, words: Any, count: int, end: Any, room: Any, bits: Any, letter: int) -> tuple[Any, Any]:
+    """room: bytes there are from the text's first on."""
     starts_N, stops_N, ends_N = words
     longest, lettered = np.int64(0), np.int64(0)
     for word in range(count):
-        at, stop, before, found = np.uint64(starts_N[word]), np.uint64(stops_N[word]), end, False
-        while at < stop:
-            code, size = _decode(span, at)
-            found |= (bits[code] & letter) != 0
-            at += size
-            end += 1
-            if found:
-                break
-        while at < stop:
-            end += (span[at] & 0xC0) != 0x80
-            at += _ONE
-        lettered += found
-        longest = max(longest, end - before)
+        at, stop = starts_N[word], stops_N[word]
+        size = stop - at - _continued(span, at, stop, room)
+        end += size
+        longest = max(longest, size)
         ends_N[word] = end
+        if _LAST_DIGIT < span[at] < 0x80:
+            lettered += 1
+        else:
+            lettered += _has_letter(span, np.uint64(at), np.uint64(stop), bits, letter)
     return longest, lettered
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _continued(span: Any, at: int, stop: int, room: Any) -> Any:
+    """Bytes of span[at:stop] that go on with a character, eight at a time."""
+    count = _ZERO
+    while at < stop and at + 8 <= room:
+        block = _eight_bytes(span, at) & (_FULL >> np.uint64(64 - 8 * min(8, stop - at)))
+        count += _ones(block >> _TOP & ~block >> _NEXT & _EACH)
+        at += 8
+    for place in range(at, stop):
+        count += np.uint64((span[place] & 0xC0) == 0x80)
+    return np.int64(count)
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _has_letter(span: Any, at: Any, stop: Any, bits: Any, letter: int) -> bool:
+    while at < stop:
+        code, size = _decode(span, at)
+        if bits[code] & letter:
+            return True
+        at += size
+    return False
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
