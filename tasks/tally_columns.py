@@ -28,7 +28,7 @@ class Part:
     """Columns of one part, looked at once for all expectations."""
 
     def __init__(self, table: pa.Table) -> None:
-        self.table, self.rows = table, table.num_rows
+        self.table, self.rows, self.names = table, table.num_rows, frozenset(table.column_names)
         self._columns: dict[str, pa.ChunkedArray | None] = {}
         self._missing: dict[str, Array | None] = {}
         self._numbers: dict[str, Array | None] = {}
@@ -38,7 +38,7 @@ class Part:
     def column(self, name: str) -> pa.ChunkedArray:
         """The column; of no values and numbers where the part lacks it or has none in it."""
         if name not in self._columns:
-            known = self.table[name] if name in self.table.column_names else pa.chunked_array([pa.nulls(self.rows)])
+            known = self.table[name] if name in self.names else pa.chunked_array([pa.nulls(self.rows)])
             self._columns[name] = known.cast(pa.float64()) if pa.types.is_null(known.type) else known
         return self._columns[name]
 
@@ -47,8 +47,10 @@ class Part:
         if name not in self._missing:
             column = self.column(name)
             found = None
-            if column.null_count or pa.types.is_floating(column.type):
+            if column.null_count:
                 found = pc.is_null(column, nan_is_null=True).to_numpy()
+            elif pa.types.is_floating(column.type):
+                found = np.isnan(column.to_numpy())
             self._missing[name] = found if found is not None and found.any() else None
         return self._missing[name]
 
@@ -81,7 +83,7 @@ class Part:
     def _compared(self, condition: str) -> Array | None:
         """One comparison of a column with a word or a number of its kind; None where the condition is no such thing."""
         match = _COMPARISON.fullmatch(condition)
-        if match is None or match[1] not in self.table.column_names:
+        if match is None or match[1] not in self.names:
             return None
         name, sign, word, number = match.groups()
         column = self.column(name)

@@ -226,10 +226,13 @@ def _page(result: Any) -> str:
 
 @cache
 def _view() -> Any:
-    """One for all pages: each has templates of its own, which it compiles (half of what a page costs)."""
+    """One for all pages: each has templates of its own, which it compiles (half of what a page costs). Nor does it look
+    at their files again for every row of a page."""
     from great_expectations.render.view import DefaultJinjaPageView
 
-    return DefaultJinjaPageView()
+    view = DefaultJinjaPageView()
+    view.env.auto_reload = False
+    return view
 
 
 @contextmanager

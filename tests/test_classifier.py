@@ -2,6 +2,7 @@
 
 import importlib.util
 import math
+import random
 from pathlib import Path
 
 import numpy as np
@@ -121,6 +122,15 @@ def test_the_model_of_languages_gives_what_the_library_gives():
     for text, (place, best) in zip(texts, ask(model, texts), strict=True):
         ((label,), (wanted,)) = theirs.predict(text, k=1)
         assert (f"__label__{model.labels[place]}", best) == (label, pytest.approx(min(1, wanted), abs=CLOSE))
+
+
+def test_a_word_seen_before_says_what_it_said():
+    """More words than are remembered, of few parts and many, short ones and such as are too long for it."""
+    choose, model = random.Random(3), load_classifier(LID)
+    words = ["".join(choose.choices("aeimnrst磨é", k=choose.randrange(1, 34))) for _ in range(40_000)]
+    said = ask(model, words)
+    assert ask(model, words + words)[len(words) :] == said
+    assert [ask(model, [word])[0] for word in words[::400]] == said[::400]
 
 
 def test_the_end_of_a_text_is_where_it_ends(made):

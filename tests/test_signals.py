@@ -1,6 +1,7 @@
 """Signals against a plain-Python reading of their definitions, languages offline, rules in their order."""
 
 import json
+import random
 import re
 import socket
 import unicodedata
@@ -243,6 +244,24 @@ def test_any_characters_equal_the_oracle(texts):
 @given(st.lists(st.sampled_from("abcd"), max_size=200).map(" ".join))
 def test_repetition_of_few_words_equals_the_oracle(text):
     check([text])
+
+
+def test_repetition_of_many_words_equals_the_oracle():
+    """So many different n-grams that some meet in the tables, and runs of any length that come again."""
+    choose = random.Random(5)
+    words = [f"w{choose.randrange(2000)}" for _ in range(6000)]
+    for _ in range(40):
+        at = choose.randrange(5000)
+        words += words[at : at + choose.randrange(2, 30)]
+    check([" ".join(words), "so " * 50 + " ".join(words[:500])])
+
+
+def test_lines_that_differ_in_one_byte_are_not_the_same():
+    """Whichever byte of a line of whatever length it is."""
+    for size in range(1, 50):
+        lines = ["a" * at + "b" + "a" * (size - 1 - at) for at in range(size)] + ["a" * size]
+        got = measure(["\n".join(lines), "\n".join([*lines, lines[size // 2]])])
+        assert got["duplicate_line_share"].tolist() == [0, 1 / (size + 2)], size
 
 
 def test_the_corpora_equal_the_oracle():

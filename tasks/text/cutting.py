@@ -22,7 +22,9 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from tasks.text.lines import NAMES as LINES
 from tasks.text.lines import count_lines
+from tasks.text.marks import NAMES as MARKS
 from tasks.text.marks import count_marks
 from tasks.text.words import split_words, text_buffers
 
@@ -84,15 +86,15 @@ def _marked(lines: list[bytes], signal: str) -> np.ndarray:
     """Of each line, whether the signal's count of it alone is not 0."""
     column = pa.array([line.decode() for line in lines], pa.large_string())
     offsets_D1, data = text_buffers(column)
-    marks, breaks_N = count_marks(offsets_D1, data)
-    if signal in marks:
-        return marks[signal] > 0
+    marks_DK, breaks_N = count_marks(offsets_D1, data)
+    if signal in MARKS:
+        return np.asarray(marks_DK[:, MARKS.index(signal)] > 0)
     words = split_words(column)
     ascii_D = np.diff(offsets_D1) == words.characters_D
-    counts = count_lines(offsets_D1, data, breaks_N, ascii_D, words.starts_W, words.offsets_D1)
+    counts_DK = count_lines(offsets_D1, data, breaks_N, ascii_D, words.starts_W, words.offsets_D1)
     if signal == "brief_lines":
-        return counts[signal] > 0
-    return counts["lines"] > counts["terminated_lines"]
+        return np.asarray(counts_DK[:, LINES.index(signal)] > 0)
+    return np.asarray(counts_DK[:, LINES.index("lines")] > counts_DK[:, LINES.index("terminated_lines")])
 
 
 def _repeated(lines: list[bytes]) -> np.ndarray:

@@ -21,12 +21,12 @@ from numba.extending import intrinsic
 
 from tasks.text.classifier import Classifier
 from tasks.text.columns import largest, slices
-from tasks.text.word_rows import END, KNOWN, note_rows, room_for
+from tasks.text.word_rows import COPIED, END, KNOWN, note_rows
 
 Array = np.ndarray
 SLICE_BYTES = 1 << 18
 """Texts are taken in slices of about as many bytes, so that what is noted of them stays in the caches."""
-_LANES, _BEHIND = 16, 64
+_LANES, _BEHIND, _LINE = 16, 64, 64
 
 
 def mean_rows(offsets_D1: Array, data: Array, classifier: Classifier) -> tuple[Array, Array]:
@@ -41,11 +41,10 @@ def mean_rows(offsets_D1: Array, data: Array, classifier: Classifier) -> tuple[A
         data = np.concatenate((data, np.zeros(_BEHIND, np.uint8)))
     spans = list(slices(offsets_D1, SLICE_BYTES))
     size, most = largest(offsets_D1, spans), int(np.diff(offsets_D1).max(initial=0))
-    known = np.zeros(KNOWN, np.uint64)
     rooms = (
-        *(known, known.view(np.int32), np.empty(most + len(END) + 2, np.uint8)),
+        *(*_word_memory(), np.empty(most + len(END) + 3, np.uint8)),
         np.empty((most // 2 + 2) if phrase > 1 else 0, np.int32),
-        np.empty(room_for(size, max(count for _, count in spans), longest, phrase), np.int32),
+        np.empty(_room_for(size, max(count for _, count in spans), longest, phrase), np.int32),
     )
     sizes = max(1, shortest), longest, phrase, max(1, buckets), *_inverse(buckets)
     for at, count in spans:
@@ -54,6 +53,18 @@ def mean_rows(offsets_D1: Array, data: Array, classifier: Classifier) -> tuple[A
         known_D[at : at + count] = np.diff(rows_D1) > 0
         _add_rows(rooms[-1], rows_D1, classifier.rows, mean_Dn[at : at + count])
     return mean_Dn, known_D
+
+
+def _room_for(size: int, texts: int, longest: int, phrase: int) -> int:
+    """Rows of so many bytes at most: a word has two with its blank and two for < and >, a text's end is a word too."""
+    return (size + texts) * (2 * longest + phrase + 1) + texts * (phrase + 2) + COPIED
+
+
+def _word_memory() -> tuple[Array, Array]:
+    """Memory for words and, the same, for their rows, from where a line of the caches begins."""
+    memory = np.zeros(KNOWN + _LINE // 8, np.uint64)
+    memory = memory[-memory.ctypes.data % _LINE // 8 :]
+    return memory, memory.view(np.int32)
 
 
 def _inverse(buckets: int) -> tuple[int, int]:

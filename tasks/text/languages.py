@@ -130,7 +130,8 @@ def _prepare(data: Array, offsets_D1: Array, bits: Array, smalls: Array, offsets
         lower = capitals > _MOSTLY * small
         at = 0
         if letters and not lower and not stops:
-            out[end : end + len(span)] = span
+            for place in range(len(span)):  # a slice would look whether both overlap
+                out[np.uint64(end + place)] = span[np.uint64(place)]
             at, end = len(span), end + len(span)
         while letters and at < len(span):
             code, size = _decode(span, at)

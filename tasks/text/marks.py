@@ -26,11 +26,12 @@ from numba import types
 from numba.extending import intrinsic
 
 from tasks.text.characters import CLOSING, FULL, PRIVATE, REPLACEMENT, TERMINAL, WHITE, character_bits
+from tasks.text.phrases import NAMES as PHRASES
 from tasks.text.phrases import count_phrases
 
 NAMES = (
     "letters", "digits", "punctuation", "hashes", "ellipses", "braces", "sentences", "newlines", "url_characters",
-    "replacements", "privates",
+    "replacements", "privates", *PHRASES,
 )  # fmt: skip
 _LETTERS, _DIGITS, _PUNCTUATION, _HASHES, _ELLIPSES, _BRACES, _SENTENCES, _NEWLINES, _URLS = range(9)
 _REPLACEMENTS, _PRIVATES, _SAID, _URL_STOP, _COLUMNS = range(
@@ -44,20 +45,21 @@ _SPECIAL = b"\n.!?#{}:"
 Array = np.ndarray
 
 
-def count_marks(offsets_D1: Array, data: Array) -> tuple[dict[str, Array], Array]:
-    """(int64 [D] of each of NAMES and of those of tasks.text.phrases, places of all line feeds [N]) of the texts
-    data[offsets_D1[d]:offsets_D1[d + 1]].
+def count_marks(offsets_D1: Array, data: Array) -> tuple[Array, Array]:
+    """(int64 [D, K] of NAMES, places of all line feeds [N]) of the texts data[offsets_D1[d]:offsets_D1[d + 1]].
 
     url_characters: characters in links; replacements: U+FFFD; privates: private use; braces: { and }.
     """
     rows_DK = np.zeros((len(offsets_D1) - 1, _COLUMNS), np.int64)
-    first, size = offsets_D1[0], offsets_D1[-1] - offsets_D1[0]
-    padded, breaks_N = np.zeros(size + 2 * _BLOCK, np.uint8), np.empty(size, np.int64)
-    padded[_BLOCK : _BLOCK + size] = data[first : first + size]
-    offsets_P, masks = offsets_D1 - first + _BLOCK, (TERMINAL, FULL, CLOSING, WHITE, PRIVATE, REPLACEMENT)
-    count = _count(padded, offsets_P, character_bits(), masks, rows_DK, breaks_N)
-    counts = {name: rows_DK[:, place].copy() for place, name in enumerate(NAMES)}
-    return counts | count_phrases(offsets_P, padded, breaks_N[:count]), breaks_N[:count] + (first - _BLOCK)
+    first, size, moved = offsets_D1[0], offsets_D1[-1] - offsets_D1[0], 0
+    if first < _BLOCK or offsets_D1[-1] + _BLOCK > len(data):
+        moved, padded = _BLOCK - first, np.zeros(size + 2 * _BLOCK, np.uint8)
+        padded[_BLOCK : _BLOCK + size] = data[first : first + size]
+        offsets_D1, data = offsets_D1 + moved, padded
+    breaks_N, masks = np.empty(size, np.int64), (TERMINAL, FULL, CLOSING, WHITE, PRIVATE, REPLACEMENT)
+    count = _count(data, offsets_D1, character_bits(), masks, rows_DK, breaks_N)
+    phrases_DK = count_phrases(offsets_D1, data, breaks_N[:count])
+    return np.hstack((rows_DK[:, :_SAID], phrases_DK)), breaks_N[:count] - moved
 
 
 @intrinsic  # type: ignore[untyped-decorator]

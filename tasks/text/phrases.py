@@ -1,6 +1,6 @@
 """Words that betray boilerplate: "lorem ipsum", "javascript", and phrases about policies and cookies.
 
-In: UTF-8 texts with a block of zeros before and behind them all. Out: exact counts a text.
+In: UTF-8 texts with a block of other bytes before and behind them all. Out: exact counts a text.
 
 *Phrases*, small or capital (ASCII): "lorem ipsum" by occurrence; "javascript" and C4's six policy phrases by line, a
 line counting once. Each is looked for where some of its letters stand beside each other, 64 bytes at a time.
@@ -33,11 +33,11 @@ _LOREM_IPSUM, _JAVASCRIPT, _TERMS, _PRIVACY, _COOKIE_POLICY, _USES_COOKIES, _USE
 Array = np.ndarray
 
 
-def count_phrases(offsets_D1: Array, data: Array, breaks_N: Array) -> dict[str, Array]:
-    """int64 [D] of each of NAMES, of the texts data[offsets_D1[d]:offsets_D1[d + 1]]; breaks_N: line feeds' places."""
-    counts_3D = np.zeros((len(NAMES), len(offsets_D1) - 1), np.int64)
-    _count(data, offsets_D1, breaks_N, counts_3D)
-    return dict(zip(NAMES, counts_3D, strict=True))
+def count_phrases(offsets_D1: Array, data: Array, breaks_N: Array) -> Array:
+    """int64 [D, K] of NAMES, of the texts data[offsets_D1[d]:offsets_D1[d + 1]]; breaks_N: line feeds' places."""
+    counts_D3 = np.zeros((len(offsets_D1) - 1, len(NAMES)), np.int64)
+    _count(data, offsets_D1, breaks_N, counts_D3)
+    return counts_D3
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -77,7 +77,7 @@ def _zeros_below(_typing: Any, value: Any) -> Any:
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _count(data: Array, offsets_D1: Array, breaks_N: Array, counts_3D: Array) -> None:
+def _count(data: Array, offsets_D1: Array, breaks_N: Array, counts_D3: Array) -> None:
     line = 0
     for text in range(len(offsets_D1) - 1):
         begin, stop, last_script, last_policy = offsets_D1[text], offsets_D1[text + 1], -1, -1
@@ -90,9 +90,9 @@ def _count(data: Array, offsets_D1: Array, breaks_N: Array, counts_3D: Array) ->
                 if lorem or script or policy:
                     while line < len(breaks_N) and breaks_N[line] < at:
                         line += 1
-                    counts_3D[0, text] += lorem
-                    counts_3D[1, text] += script and line != last_script
-                    counts_3D[2, text] += policy and line != last_policy
+                    counts_D3[text, 0] += lorem
+                    counts_D3[text, 1] += script and line != last_script
+                    counts_D3[text, 2] += policy and line != last_policy
                     last_script, last_policy = line if script else last_script, line if policy else last_policy
 
 

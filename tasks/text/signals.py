@@ -17,11 +17,14 @@ import pyarrow as pa
 
 from tasks.text.columns import largest, one_array, slices, text_buffers
 from tasks.text.lengths import measure_words
+from tasks.text.lines import NAMES as LINES
 from tasks.text.lines import count_lines
+from tasks.text.marks import NAMES as MARKS
 from tasks.text.marks import count_marks
+from tasks.text.repetition import NAMES as REPETITION
 from tasks.text.repetition import count_repetition
 from tasks.text.segmentation import join_words
-from tasks.text.stopwords import count_stop_words
+from tasks.text.stopwords import count_stop_words, lists_of
 from tasks.text.words import split_words, word_room
 
 SLICE_BYTES = 1 << 19
@@ -64,6 +67,12 @@ QUOTIENTS = {
 }
 """Signals that are quotients: (what is divided, by what); 0 where the divisor is 0."""
 
+_COUNTED = (
+    *("characters", "white", "symbols", "words", "max_word_length", "lettered", "stop_words", "all_stop_words"),
+    *(*MARKS, *LINES, *REPETITION),
+)
+"""What is counted slice by slice; the rest follows from it."""
+
 NUMBERS = (*COUNTS, *QUOTIENTS)
 
 
@@ -75,49 +84,46 @@ def measure_texts(
     languages: ISO 639-1 of each text, for its stop words. segmentation: language -> library that tells its words
     (tasks.text.segmentation); in scripts without spaces a character is a word else.
     """
-    column = one_array(texts)
+    column, lists_D = one_array(texts), lists_of(languages)
     offsets_D1, _ = text_buffers(column)
     spans = list(slices(offsets_D1, SLICE_BYTES))
     room = word_room(largest(offsets_D1, spans), max(rows for _, rows in spans))
-    parts = [_counts(column.slice(at, rows), languages.slice(at, rows), room, segmentation or {}) for at, rows in spans]
-    counts = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    parts = []
+    for at, rows in spans:
+        part, own = column.slice(at, rows), languages.slice(at, rows)
+        parts.append(_counted(part, own, lists_D[at : at + rows], room, segmentation or {}))
+    counts = dict(zip(_COUNTED, np.ascontiguousarray(np.concatenate(parts).T), strict=True))
+    counts["bytes"] = np.diff(offsets_D1)
+    counts["visible"] = counts["characters"] - counts["white"]
+    counts["in_words"] = counts["visible"] - counts["symbols"]
+    counts["3grams"] = np.maximum(counts["words"] - 2, 0)
+    counts["unterminated_lines"] = counts["lines"] - counts["terminated_lines"]
     found = {name: counts[name] for name in COUNTS}
     return found | {name: _quotient(counts[over], counts[under]) for name, (over, under) in QUOTIENTS.items()}
 
 
-def _counts(
-    column: pa.LargeStringArray, languages: pa.Array, room: tuple[np.ndarray, ...], segmentation: Mapping[str, str]
-) -> dict[str, np.ndarray]:
-    """Every count, int64 [D], of which the signals are made."""
+def _counted(
+    column: pa.LargeStringArray,
+    languages: pa.Array,
+    list_D: np.ndarray,
+    room: tuple[np.ndarray, ...],
+    segmentation: Mapping[str, str],
+) -> np.ndarray:
+    """int64 [D, K] of _COUNTED, of one slice."""
     offsets_D1, data = text_buffers(column)
     words = split_words(column, room)
     if segmentation:
         words = join_words(words, offsets_D1, data, languages, segmentation)
-    words_D = np.diff(words.offsets_D1)
-    ends_W, longest_D, lettered_D = measure_words(words, offsets_D1, data)
-    marks, breaks_N = count_marks(offsets_D1, data)
-    lines = count_lines(
-        offsets_D1, data, breaks_N, np.diff(offsets_D1) == words.characters_D, words.starts_W, words.offsets_D1
+    ends_W1, longest_D, lettered_D = measure_words(words, offsets_D1, data)
+    marks_DK, breaks_N = count_marks(offsets_D1, data)
+    ascii_D = np.diff(offsets_D1) == words.characters_D
+    lines_DK = count_lines(offsets_D1, data, breaks_N, ascii_D, words.starts_W, words.offsets_D1)
+    repetition_DK = count_repetition(words.hashes_W, ends_W1, words.offsets_D1)
+    single = (
+        *(words.characters_D, words.white_D, words.symbols_D, np.diff(words.offsets_D1), longest_D, lettered_D),
+        *count_stop_words(words.hashes_W, words.offsets_D1, list_D),
     )
-    stop_words_D, all_stop_words_D = count_stop_words(words.hashes_W, words.offsets_D1, languages)
-    return {
-        **marks,
-        **lines,
-        **count_repetition(words.hashes_W, ends_W, words.offsets_D1),
-        "bytes": np.diff(offsets_D1),
-        "characters": words.characters_D,
-        "white": words.white_D,
-        "symbols": words.symbols_D,
-        "visible": words.characters_D - words.white_D,
-        "in_words": words.characters_D - words.symbols_D - words.white_D,
-        "words": words_D,
-        "3grams": np.maximum(words_D - 2, 0),
-        "max_word_length": longest_D,
-        "lettered": lettered_D,
-        "unterminated_lines": lines["lines"] - lines["terminated_lines"],
-        "stop_words": stop_words_D,
-        "all_stop_words": all_stop_words_D,
-    }
+    return np.hstack((np.stack(single, axis=1), marks_DK, lines_DK, repetition_DK))
 
 
 def _quotient(counts_D: np.ndarray, totals_D: np.ndarray) -> np.ndarray:

@@ -57,14 +57,18 @@ _SLOTS = 1024
 Array = np.ndarray
 
 
-def count_stop_words(hashes_W: Array, offsets_D1: Array, languages: pa.Array) -> tuple[Array, Array]:
-    """(different ones, occurrences), int64 [D] each; 0 of languages without a list. At most 63 words a list."""
-    codes, tables = stop_tables()
+def lists_of(languages: pa.Array) -> Array:
+    """The number of the list of each text's language, int64 [D]; -1 without one."""
+    numbers = {code: number for number, code in enumerate(stop_tables()[0])}
     coded = languages.dictionary_encode()
-    table_L = np.array([codes.index(code) if code in codes else -1 for code in coded.dictionary.to_pylist()], np.int64)
-    table_D = table_L[coded.indices.to_numpy()] if len(coded) else np.zeros(0, np.int64)
-    counts_2D = np.zeros((2, len(table_D)), np.int64)
-    _count(hashes_W, offsets_D1, table_D, *tables, counts_2D)
+    list_L = np.array([numbers.get(code, -1) for code in coded.dictionary.to_pylist()], np.int64)
+    return list_L[coded.indices.to_numpy()] if len(coded) else np.zeros(0, np.int64)
+
+
+def count_stop_words(hashes_W: Array, offsets_D1: Array, list_D: Array) -> tuple[Array, Array]:
+    """(different ones, occurrences), int64 [D] each; 0 where there is no list. At most 63 words a list."""
+    counts_2D = np.zeros((2, len(list_D)), np.int64)
+    _count(hashes_W, offsets_D1, list_D, *stop_tables()[1], counts_2D)
     return counts_2D[0], counts_2D[1]
 
 
@@ -85,10 +89,10 @@ def stop_tables() -> tuple[list[str], tuple[Array, Array, Array]]:
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _count(
-    hashes_W: Array, offsets_D1: Array, table_D: Array, keys: Array, numbers: Array, shifts: Array, counts_2D: Array
+    hashes_W: Array, offsets_D1: Array, list_D: Array, keys: Array, numbers: Array, shifts: Array, counts_2D: Array
 ) -> None:
-    for text in range(len(table_D)):
-        table = table_D[text]
+    for text in range(len(list_D)):
+        table = list_D[text]
         if table < 0:
             continue
         keys_T, numbers_T, shift = keys[table], numbers[table], shifts[table]

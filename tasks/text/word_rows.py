@@ -20,21 +20,18 @@ Array = np.ndarray
 U64, _U64 = np.uint64, types.uint64
 _BASIS, _PRIME, _LOW = 2166136261, 16777619, 0xFFFFFFFF
 _PHRASE = np.uint64(116049371)
-_SLOT_BITS, _WORD, _ROWS = 14, 24, 56  # words remembered, as a power of two; bytes and rows of each at most
-_SLOT, _COUNT, _FIRST = 32, U64(3), U64(8)  # uint64 of its slot; the one with its rows' number; the int32 they begin at
-_BLOCK, _COPIED = 64, 16  # bytes looked at and rows copied in one go: so many more there must be
-KNOWN = (1 << _SLOT_BITS) * _SLOT + _BLOCK  # uint64 of the memory for words
+_SLOT_BITS, _WORD, _ROWS = 15, 24, 24  # words remembered, as a power of two; bytes and rows of each at most
+_NEAR, _FAR = 8, 16  # rows that lie beside the word, in one line of the caches, and those elsewhere
+_SLOT, _COUNT, _FIRST = 8, U64(3), U64(8)  # uint64 of its slot; the one with its rows' number; the int32 they begin at
+_BLOCK, COPIED = 64, 8  # bytes looked at and rows copied in one go: so many more there must be
+KNOWN = (1 << _SLOT_BITS) * (_SLOT + _FAR // 2)  # uint64 of the memory for words
 END = np.frombuffer(b"</s>", np.uint8)
 _END_KEY = U64(int.from_bytes(b"</s>", "little"))
 _ZERO, _ONE, _TWO, _THREE, _EIGHT, _SIXTEEN, _64 = (U64(number) for number in (0, 1, 2, 3, 8, 16, _BLOCK))
 _FULL, _STEP, _MIX = U64((1 << 64) - 1), U64(0x9E3779B97F4A7C15), U64(0xFF51AFD7ED558CCD)
-_TURN, _SHIFT = U64(32), U64(64 - _SLOT_BITS)
+_TURN, _SHIFT, _SET = U64(32), U64(65 - _SLOT_BITS), U64(2 * _SLOT)
+_FAR_FROM, _FAR_STEP = U64(2 * _SLOT << _SLOT_BITS), U64(_FAR // _SLOT)
 _njit = numba.njit(nogil=True, cache=True, forceinline=True)
-
-
-def room_for(size: int, texts: int, longest: int, phrase: int) -> int:
-    """Rows of so many bytes at most: a word has two with its blank and two for < and >, a text's end is a word too."""
-    return (size + texts) * (2 * longest + phrase + 1) + texts * (phrase + 2) + _COPIED
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -58,8 +55,8 @@ def _eight_bytes(_typing: Any, data: Any, at: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _copy_rows(_typing: Any, source: Any, first: Any, target: Any, at: Any) -> Any:
-    """_COPIED numbers from source[first] on to target[at] on."""
-    vector = ir.VectorType(ir.IntType(32), _COPIED)
+    """COPIED numbers from source[first] on to target[at] on."""
+    vector = ir.VectorType(ir.IntType(32), COPIED)
 
     def emit(context: Any, builder: Any, _signature: Any, given: Any) -> Any:
         held = builder.load(_at(builder, vector, *given[:2]), align=1)
@@ -107,15 +104,16 @@ def note_rows(
     data: Array, offsets_D1: Array, sizes: Any, spelled: Array, starts: Array, table_S2: Array, kept_B2: Array,
     known_S: Array, numbers_S: Array, scratch: Array, phrases: Array, found_N: Array, rows_D1: Array,
 ) -> None:  # fmt: skip
-    """Put the rows of each text, room_for of them, into found_N, from rows_D1 on.
+    """Put the rows of each text into found_N, from rows_D1 on.
 
     data: 64 bytes longer than the texts. sizes: least and most characters of a part, words of a phrase, buckets, and
     (factor, shift): hash * factor >> shift is hash // buckets or one less. known_S, numbers_S: one memory, of KNOWN,
-    for the words that are remembered. scratch: for a word with < and > around it. phrases: for a text's words."""
+    for the words that are remembered. scratch: for a word, < and > around it, a byte. phrases: for a text's words."""
     end, noted, words_of_model = _BASIS, np.int64(0), len(starts) - 1
     for byte in END:
         end = _fold(end, byte)
-    bytes_P, known_P, numbers_P, found_P = _pointer(data), _pointer(known_S), _pointer(numbers_S), _pointer(found_N)
+    bytes_P, known_P, numbers_P = _pointer(data), _pointer(known_S), _pointer(numbers_S)
+    found_P, scratch_P = _pointer(found_N), _pointer(scratch)
     for text in range(len(offsets_D1) - 1):
         words, state, stop = 0, (U64(offsets_D1[text]), _ZERO, _ZERO), U64(offsets_D1[text + 1])
         while True:
@@ -125,32 +123,33 @@ def note_rows(
             key = _key(bytes_P, first, size)
             if size == 4 and key[0] == _END_KEY:
                 continue
-            slot = _slot(key)
-            known = known_P[slot], known_P[slot + _ONE], known_P[slot + _TWO]
-            if size <= _WORD and key == known:
+            slot, known = _slot_of(known_P, key)
+            if known and size <= _WORD:
                 count = np.int64(known_P[slot + _COUNT])
-                for at in range(0, count, _COPIED):
-                    _copy_rows(numbers_P, slot + slot + _FIRST + U64(at), found_P, noted + at)
+                _copy_rows(numbers_P, slot + slot + _FIRST, found_P, noted)
+                for at in range(_NEAR, count, COPIED):
+                    _copy_rows(numbers_P, _FAR_FROM + slot * _FAR_STEP + U64(at - _NEAR), found_P, noted + at)
                 noted += count
             else:
-                begin, (hashed, wide) = noted, _spell(bytes_P, first, size, scratch)
-                found_N[noted] = _place_of(hashed, scratch, np.int64(size), spelled, starts, table_S2)
-                noted += found_N[noted] >= 0
+                begin, hashed = noted, _spell(bytes_P, first, size, scratch_P)
+                found_P[noted] = _place_of(hashed, scratch_P, np.int64(size), spelled, starts, table_S2)
+                noted += found_P[noted] >= 0
                 if sizes[1] > 0:
-                    noted = _parts(scratch, np.int64(size) + 2, wide, sizes, words_of_model, found_N, noted)
-                noted = _keep(found_N, begin, noted, kept_B2)
+                    noted = _parts(scratch_P, np.int64(size) + 2, sizes, words_of_model, found_P, noted)
+                noted = _keep(found_P, begin, noted, kept_B2)
                 if size <= _WORD and noted - begin <= _ROWS:
+                    slot += (U64(noted) & _ONE) * U64(_SLOT)  # either of the two
                     _remember(known_P, numbers_P, slot, key, found_P, begin, noted - begin)
             if sizes[2] > 1:
-                phrases[words] = np.int32(np.uint32(_spell(bytes_P, first, size, scratch)[0]))
+                phrases[words] = np.int32(np.uint32(_spell(bytes_P, first, size, scratch_P)))
                 words += 1
         for place in range(len(END)):
-            scratch[place + 1] = END[place]
-        found_N[noted] = _place_of(end, scratch, len(END), spelled, starts, table_S2)
-        noted += found_N[noted] >= 0
+            scratch_P[place + 1] = END[place]
+        found_P[noted] = _place_of(end, scratch_P, len(END), spelled, starts, table_S2)
+        noted += found_P[noted] >= 0
         if sizes[2] > 1:
             phrases[words] = np.int32(np.uint32(end))
-            noted = _phrases(phrases, words + 1, sizes, words_of_model, kept_B2, found_N, noted)
+            noted = _phrases(phrases, words + 1, sizes, words_of_model, kept_B2, found_P, noted)
         rows_D1[text + 1] = noted
 
 
@@ -181,45 +180,47 @@ def _next_word(data: Any, state: Any, stop: Any) -> Any:
 
 @_njit  # type: ignore[untyped-decorator]
 def _low_bytes(count: Any) -> Any:
-    """The lowest `count` bytes, 1 and more."""
-    return _FULL >> ((_EIGHT - min(count, _EIGHT)) << _THREE)
+    """The lowest `count` bytes, 8 at most."""
+    half = min(count, _EIGHT) << _TWO
+    return ~(_FULL << half << half)
 
 
 @_njit  # type: ignore[untyped-decorator]
 def _key(data: Any, at: Any, size: Any) -> Any:
-    """The first 24 bytes of a word, zeros behind it."""
-    one, other = _ZERO, _ZERO
-    if size > _EIGHT:
-        one = _eight_bytes(data, at + _EIGHT) & _low_bytes(size - _EIGHT)
-    if size > _SIXTEEN:
-        other = _eight_bytes(data, at + _SIXTEEN) & _low_bytes(size - _SIXTEEN)
-    return _eight_bytes(data, at) & _low_bytes(size), one, other
+    """The first 24 bytes of a word, zeros behind it. No branch: how long a word is cannot be foretold."""
+    one, other = max(size, _EIGHT) - _EIGHT, max(size, _SIXTEEN) - _SIXTEEN
+    first, second = _eight_bytes(data, at) & _low_bytes(size), _eight_bytes(data, at + _EIGHT) & _low_bytes(one)
+    return first, second, _eight_bytes(data, at + _SIXTEEN) & _low_bytes(other)
 
 
 @_njit  # type: ignore[untyped-decorator]
-def _slot(key: Any) -> Any:
-    """Where the uint64 of the word's slot begin."""
+def _slot_of(known: Any, key: Any) -> Any:
+    """(where the uint64 of the word's slot begin, True), or of the two that it may have, and False."""
     state = (key[0] * _STEP) ^ (key[1] * _MIX)
-    return ((state ^ (state >> _TURN) ^ key[2]) * _STEP >> _SHIFT) * U64(_SLOT)
+    slot = ((state ^ (state >> _TURN) ^ key[2]) * _STEP >> _SHIFT) * _SET
+    second = slot + U64(_SLOT)
+    here = (known[slot] ^ key[0]) | (known[slot + _ONE] ^ key[1]) | (known[slot + _TWO] ^ key[2])
+    there = (known[second] ^ key[0]) | (known[second + _ONE] ^ key[1]) | (known[second + _TWO] ^ key[2])
+    return (slot if there else second), not here or not there
 
 
 @_njit  # type: ignore[untyped-decorator]
 def _remember(known: Any, numbers: Any, slot: Any, key: Any, found: Any, begin: Any, count: Any) -> None:
     known[slot], known[slot + _ONE], known[slot + _TWO], known[slot + _COUNT] = key[0], key[1], key[2], U64(count)
+    near, far = slot + slot + _FIRST, _FAR_FROM + slot * _FAR_STEP
     for place in range(count):
-        numbers[slot + slot + _FIRST + U64(place)] = found[begin + place]
+        numbers[near + U64(place) if place < _NEAR else far + U64(place - _NEAR)] = found[begin + place]
 
 
 @numba.njit(inline="always")  # type: ignore[untyped-decorator]
-def _spell(data: Any, first: Any, size: Any, scratch: Array) -> Any:
-    """(fastText's hash of the word, any bit that any byte has); the word in scratch[1:]."""
-    state, wide = _BASIS, 0
+def _spell(data: Any, first: Any, size: Any, scratch: Any) -> Any:
+    """fastText's hash of the word; the word in scratch[1:]."""
+    state = _BASIS
     for place in range(np.int64(size)):
         byte = data[np.int64(first) + place]
         state = _fold(state, byte)
-        wide |= byte
         scratch[place + 1] = byte
-    return state, wide
+    return state
 
 
 @numba.njit(inline="always")  # type: ignore[untyped-decorator]
@@ -228,7 +229,7 @@ def _fold(state: int, byte: int) -> Any:
 
 
 @numba.njit(inline="always")  # type: ignore[untyped-decorator]
-def _place_of(state: int, scratch: Array, size: int, spelled: Array, starts: Array, table_S2: Array) -> Any:
+def _place_of(state: int, scratch: Any, size: int, spelled: Array, starts: Array, table_S2: Array) -> Any:
     """The place of the word at scratch[1:size + 1], of which `state` is the hash; -1 where it is unknown."""
     mask = len(table_S2) - 1
     slot = state & mask
@@ -247,11 +248,10 @@ def _place_of(state: int, scratch: Array, size: int, spelled: Array, starts: Arr
 
 
 @numba.njit(inline="always")  # type: ignore[untyped-decorator]
-def _parts(scratch: Array, size: int, wide: int, sizes: Any, words: int, found_N: Array, noted: Any) -> Any:
-    """Note the buckets of the parts of <word>, which lies in scratch[:size]; returns how many there are then. wide: any
-    bit that any byte has."""
+def _parts(scratch: Any, size: int, sizes: Any, words: int, found: Any, noted: Any) -> Any:
+    """Note the buckets of the parts of <word>, which lies in scratch[:size]; returns how many there are then."""
     shortest, longest, _, buckets, factor, shift = sizes
-    scratch[0], scratch[size - 1] = 60, 62
+    scratch[0], scratch[size - 1], scratch[size] = 60, 62, 0
     for start in range(size):
         if scratch[start] & 0xC0 == 0x80:
             continue
@@ -259,41 +259,39 @@ def _parts(scratch: Array, size: int, wide: int, sizes: Any, words: int, found_N
         while at < size and characters < longest:
             state = _fold(state, scratch[at])
             at += 1
-            while wide > 127 and at < size and scratch[at] & 0xC0 == 0x80:
-                state = _fold(state, scratch[at])
-                at += 1
-            characters += 1
-            if characters >= shortest and (characters > 1 or (start > 0 and at < size)):
-                bucket = state - (state * factor >> shift) * buckets
-                bucket -= buckets * (bucket >= buckets)
-                found_N[noted] = words + bucket
-                noted += 1
+            if scratch[at] & 0xC0 != 0x80:
+                characters += 1
+                if characters >= shortest:
+                    bucket = state - (state * factor >> shift) * buckets
+                    bucket -= buckets * (bucket >= buckets)
+                    found[noted] = words + bucket
+                    noted += (characters > 1) | ((start > 0) & (at < size))
     return noted
 
 
 @numba.njit(inline="always")  # type: ignore[untyped-decorator]
-def _phrases(hashes: Array, count: int, sizes: Any, words: int, kept_B2: Array, found_N: Array, noted: Any) -> Any:
+def _phrases(hashes: Array, count: int, sizes: Any, words: int, kept_B2: Array, found: Any, noted: Any) -> Any:
     """Note runs of 2 words and more, of which the hashes, as signed numbers, make the bucket."""
     begin = noted
     for first in range(count):
         state = np.uint64(np.int64(hashes[first]))
         for place in range(first + 1, min(first + sizes[2], count)):
             state = state * _PHRASE + np.uint64(np.int64(hashes[place]))
-            found_N[noted] = words + np.int64(state % np.uint64(sizes[3]))
+            found[noted] = words + np.int64(state % np.uint64(sizes[3]))
             noted += 1
-    return _keep(found_N, begin, noted, kept_B2)
+    return _keep(found, begin, noted, kept_B2)
 
 
 @numba.njit(inline="always")  # type: ignore[untyped-decorator]
-def _keep(found_N: Array, begin: Any, noted: Any, kept_B2: Array) -> Any:
+def _keep(found: Any, begin: Any, noted: Any, kept_B2: Array) -> Any:
     """Put rows in the place of the words and buckets from `begin` on, leave out what has none; returns where they end.
     No branch, so that the processor waits for many places of the table at once."""
     count = np.int64(begin)
     if not len(kept_B2):
         return np.int64(noted)
     for number in range(begin, noted):
-        block, place = found_N[number] >> 5, found_N[number] & 31
+        block, place = found[number] >> 5, found[number] & 31
         mask = np.int64(kept_B2[block, 0])
-        found_N[count] = np.int64(kept_B2[block, 1]) + np.int64(_ones(U64(mask & ((1 << place) - 1))))
+        found[count] = np.int64(kept_B2[block, 1]) + np.int64(_ones(U64(mask & ((1 << place) - 1))))
         count += mask >> place & 1
     return count
