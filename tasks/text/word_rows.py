@@ -29,7 +29,7 @@ END = np.frombuffer(b"</s>", np.uint8)
 _END_KEY = U64(int.from_bytes(b"</s>", "little"))
 _ZERO, _ONE, _TWO, _THREE, _EIGHT, _SIXTEEN, _64 = (U64(number) for number in (0, 1, 2, 3, 8, 16, _BLOCK))
 _FULL, _STEP, _MIX = U64((1 << 64) - 1), U64(0x9E3779B97F4A7C15), U64(0xFF51AFD7ED558CCD)
-_TURN, _SHIFT, _SET = U64(32), U64(65 - _SLOT_BITS), U64(2 * _SLOT)
+_TURN, _SHIFT, _NEXT, _SET = U64(32), U64(65 - _SLOT_BITS), U64(_SLOT), U64(2 * _SLOT)
 _FAR_FROM, _FAR_STEP = U64(2 * _SLOT << _SLOT_BITS), U64(_FAR // _SLOT)
 _njit = numba.njit(nogil=True, cache=True, forceinline=True)
 
@@ -138,8 +138,7 @@ def note_rows(
                     noted = _parts(scratch_P, np.int64(size) + 2, sizes, words_of_model, found_P, noted)
                 noted = _keep(found_P, begin, noted, kept_B2)
                 if size <= _WORD and noted - begin <= _ROWS:
-                    slot += (U64(noted) & _ONE) * U64(_SLOT)  # either of the two
-                    _remember(known_P, numbers_P, slot, key, found_P, begin, noted - begin)
+                    _remember(known_P, numbers_P, slot + U64(noted & 1) * _NEXT, key, found_P, begin, noted - begin)
             if sizes[2] > 1:
                 phrases[words] = np.int32(np.uint32(_spell(bytes_P, first, size, scratch_P)))
                 words += 1
@@ -198,7 +197,7 @@ def _slot_of(known: Any, key: Any) -> Any:
     """(where the uint64 of the word's slot begin, True), or of the two that it may have, and False."""
     state = (key[0] * _STEP) ^ (key[1] * _MIX)
     slot = ((state ^ (state >> _TURN) ^ key[2]) * _STEP >> _SHIFT) * _SET
-    second = slot + U64(_SLOT)
+    second = slot + _NEXT
     here = (known[slot] ^ key[0]) | (known[slot + _ONE] ^ key[1]) | (known[slot + _TWO] ^ key[2])
     there = (known[second] ^ key[0]) | (known[second + _ONE] ^ key[1]) | (known[second + _TWO] ^ key[2])
     return (slot if there else second), not here or not there
