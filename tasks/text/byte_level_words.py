@@ -63,21 +63,25 @@ def spread(data: Array, kind_of: Array) -> tuple[Array, int]:
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _spread(data: Array, kind_of: Array, kinds: Array) -> int:
-    at, size, highest = 0, len(data), np.uint8(0)
+    at, size, highest, one = np.uint64(0), np.uint64(len(data)), np.uint8(0), np.uint64(1)
     while at < size:
         byte = data[at]
         if byte < 0x80:
-            kinds[at] = kind_of[byte]
-            highest = max(highest, kinds[at])
-            at += 1
+            kind = kind_of[byte]
+            kinds[at] = kind
+            highest = max(highest, kind)
+            at += one
             continue
-        step = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-        point = np.int64(byte & (0xFF >> (step + 1)))
-        for later in range(at + 1, min(at + step, size)):
-            point = (point << 6) | np.int64(data[later] & 0x3F)
-        kinds[at : at + step] = kind_of[point]
-        highest = max(highest, kind_of[point])
-        at += step
+        step = np.uint64(2 if byte < 0xE0 else 3 if byte < 0xF0 else 4)
+        stop = min(at + step, size)
+        point = np.uint64(byte) & (np.uint64(0xFF) >> (step + one))
+        for later in range(at + one, stop):
+            point = (point << np.uint64(6)) | np.uint64(data[later] & 0x3F)
+        kind = kind_of[point]
+        for later in range(at, stop):
+            kinds[later] = kind
+        highest = max(highest, kind)
+        at = stop
     return int(highest)
 
 

@@ -187,10 +187,10 @@ def _mark_pairs(
 ) -> None:
     """Mark the first byte of each character that no piece joins to the one before. data: whole characters; marked:
     nothing yet."""
-    parted = len(joined) > 1
+    parted, one = len(joined) > 1, np.uint64(1)
     mask = np.uint64(len(wide) - 1)
     before = np.uint64(128)  # no text begins with a character joined to one before it
-    at, size = 0, len(data)
+    at, size = np.uint64(0), np.uint64(len(data))
     while at < size:
         byte = data[at]
         if byte < 0x80:
@@ -198,20 +198,20 @@ def _mark_pairs(
             if before < np.uint64(128):
                 marked[at] = not plain[before, point]
                 before = point
-                at += 1
+                at += one
                 continue
-            step = 1
+            step = one
         else:
-            step = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            point = np.uint64(byte & (0xFF >> (step + 1)))
-            for later in range(at + 1, min(at + step, size)):
+            step = np.uint64(2 if byte < 0xE0 else 3 if byte < 0xF0 else 4)
+            point = np.uint64(byte) & (np.uint64(0xFF) >> (step + one))
+            for later in range(at + one, min(at + step, size)):
                 point = (point << np.uint64(6)) | np.uint64(data[later] & 0x3F)
-        key = (before << np.uint64(21)) | point
+        key = (before << np.uint64(BITS)) | point
         slot = _mixed(key) & mask
         while wide[slot] != 0 and wide[slot] != key:
-            slot = (slot + np.uint64(1)) & mask
+            slot = (slot + one) & mask
         if wide[slot] != key:
-            parts = parted and at and (joins_before[point] or joins_after[before] or joined[data[at - 1], byte])
+            parts = parted and at and (joins_before[point] or joins_after[before] or joined[data[at - one], byte])
             marked[at] = not parts
         before = point
         at += step

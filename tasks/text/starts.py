@@ -71,13 +71,13 @@ def _clear(bits: Array, stretches: Array) -> None:
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _positions(bits: Array, starts: Array) -> None:
-    found = 0
-    for block in range(len(bits)):
+    found = _ZERO
+    for block in range(U64(len(bits))):
         left = bits[block]
         while left:
-            starts[found] = np.int64(U64(block) * U64(WIDTH) + _zeros_below(left))
+            starts[found] = np.int64(block * U64(WIDTH) + _zeros_below(left))
             left &= left - _ONE
-            found += 1
+            found += _ONE
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
