@@ -129,7 +129,7 @@ class Spill:
         if not self._held:
             return
         partitions_R, records_R = self._by_partition()
-        bounds = np.searchsorted(partitions_R, np.arange(self.partitions + 1))
+        bounds = np.searchsorted(partitions_R, np.arange(self.partitions + 1, dtype=partitions_R.dtype))
         with self.path.open("ab") as file:
             records_R.tofile(file)
         self._bounds.append((bounds + self._written)[None, :])
