@@ -18,7 +18,7 @@ from tasks.project import Project
 from tests.repository_copy import copy_repository
 
 ROOT = Path(__file__).parent.parent
-GOLDEN = "ca9d408da5138d1a0f6df576a28422c20f11c8934c065afb62b10e369c2016f8"
+GOLDEN = "c2291ed8928b124bf992c6a6ee423dd5e069b4da93a23e9e837a529f936c41fc"
 
 
 @pytest.fixture(scope="module")

@@ -47,7 +47,7 @@ def write_payload(path: Path, payload: pa.Table | np.ndarray[Any, Any] | bytes, 
     elif isinstance(payload, np.ndarray) and path.suffix == ".npy":
         np.save(path, payload, allow_pickle=False)
     else:
-        path.write_bytes(payload.tobytes() if isinstance(payload, np.ndarray) else payload)
+        path.write_bytes(np.ascontiguousarray(payload).data if isinstance(payload, np.ndarray) else payload)
 
 
 def write_table(path: Path, table: pa.Table, schema: pa.Schema) -> None:
