@@ -3,15 +3,15 @@
 In: a corpus of benchmarks.chain_corpus (GRISTMILL_MEGABYTES of text, 300 by default). Out: megabytes of text a CPU
 second of all processes with a tokenizer.json and with SentencePiece, the ratio of each to DataTrove on a sample of the
 same documents (benchmarks/peer_chain.py says which stage of its answers to what; GRISTMILL_PEERS names its
-environment), the share of each step and what a small build costs, memory, and what a second worker brings. A run is a
-process of its own that has built a small project before, so that imports and compiled kernels are there.
+environment), the share of each step and what a small build costs, memory, and what a second worker brings. Each of
+three rounds runs all three in turn. A run is a process of its own that has built a small project before, so that
+imports and compiled kernels are there.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,55 +27,77 @@ from tasks.pipeline import STEPS
 from tasks.text.languages import MODEL, MODEL_PACKAGE
 
 ROOT = Path(__file__).parent.parent
-WARM_MEGABYTES, PEERS_MEGABYTES = 2, 3
+WARM_MEGABYTES, PEERS_MEGABYTES, ROUNDS = 2, 3, 3
 BESIDE = ("normalize", "language", "lines", "merge")
 """Stages of DataTrove's chain that its shortest recipe would leave out; the ratio is told without them too."""
 GOALS = {"json": ("tokenizer.json", 12, 100), "sentencepiece": ("SentencePiece", 6, 50)}
 
 
 def main() -> None:
-    """Print the figures; four minutes with 300 MB."""
+    """Print the figures; six minutes with 300 MB."""
     megabytes = float(os.environ.get("GRISTMILL_MEGABYTES", "300"))
     with tempfile.TemporaryDirectory() as folder:
         root, warm = Path(folder) / "corpus", Path(folder) / "warm"
         size = lay_chain(root, megabytes)
         lay_chain(warm, WARM_MEGABYTES)
-        runs = {name: _run(root, name, 1) for name in GOALS}
+        rounds = [({name: _run(root, name, 1) for name in GOALS}, _theirs(root)) for _ in range(ROUNDS)]
         two = _run(root, "json", 2)
-        theirs = _theirs(root)
+    theirs = [found for _, found in rounds if found]
     for name, (said, goal, times) in GOALS.items():
-        speed = size / runs[name]["cpu"]
-        figure(f"files to mixture.json, {said}", [speed], goal, "MB/cpu-s", f"{size:.0f} MB of text")
-        _print_ratios(speed, times, theirs)
-        for step, seconds in runs[name]["steps"].items():
-            figure(f"  of it {step}", [100 * seconds / runs[name]["cpu"]], None, "%", f"{seconds:.1f} CPU s")
-        fixed = runs[name]["fixed"]
-        figure(
-            "  a build of 2 MB", [100 * fixed / runs[name]["cpu"]], None, "%", f"{fixed:.1f} CPU s, nearly all fixed"
-        )
-        figure("  memory", [runs[name]["memory"]], None, "MB")
-    figure("two workers, wall", [runs["json"]["wall"] / two["wall"]], None, "x", "one worker")
-    figure("two workers, CPU", [two["cpu"] / runs["json"]["cpu"]], None, "x", "one worker", better="lower")
+        runs = [ours[name] for ours, _ in rounds]
+        speeds = [size / run["cpu"] for run in runs]
+        figure(f"files to mixture.json, {said}", speeds, goal, "MB/cpu-s", f"{size:.0f} MB of text")
+        _print_ratios(speeds, times, theirs)
+        _print_shares(_middle(runs, "cpu"))
+    one = _middle([ours["json"] for ours, _ in rounds], "wall")
+    figure("two workers, wall", [one["wall"] / two["wall"]], None, "x", "one worker")
+    figure("two workers, CPU", [two["cpu"] / one["cpu"]], None, "x", "one worker", better="lower")
     if theirs:
-        figure("datatrove's chain", [theirs["speed"]], None, "MB/cpu-s", f"a sample of {theirs['size']:.1f} MB")
-        for stage, seconds in theirs["seconds"].items():
-            figure(f"  of it {stage}", [100 * seconds / sum(theirs["seconds"].values())], None, "%", f"{seconds:.2f} s")
-        figure("  memory", [theirs["memory"]], None, "MB")
+        _print_theirs(_middle(theirs, "speed"))
 
 
-def _print_ratios(speed: float, goal: float, theirs: dict[str, Any] | None) -> None:
-    """To DataTrove's chain with all stages, and without those of BESIDE."""
-    figure("  ratio", [speed / theirs["speed"]] if theirs else [], goal, "x", "datatrove 0.10.1, the same steps")
-    if theirs:
-        shorter = sum(seconds for stage, seconds in theirs["seconds"].items() if stage not in BESIDE)
-        said = f"without its {', '.join(BESIDE)}"
-        figure("  ratio of the shorter", [speed / (theirs["size"] / shorter)], None, "x", said)
+def _middle(runs: list[dict[str, Any]], by: str) -> dict[str, Any]:
+    """The run in the middle of them."""
+    return sorted(runs, key=lambda run: run[by])[len(runs) // 2]
+
+
+def _print_shares(run: dict[str, Any]) -> None:
+    for step, seconds in run["steps"].items():
+        figure(f"  of it {step}", [100 * seconds / run["cpu"]], None, "%", f"{seconds:.1f} CPU s")
+    fixed = run["fixed"]
+    figure("  a build of 2 MB", [100 * fixed / run["cpu"]], None, "%", f"{fixed:.1f} CPU s, nearly all fixed")
+    figure("  memory", [run["memory"]], None, "MB")
+
+
+def _print_theirs(found: dict[str, Any]) -> None:
+    figure("datatrove's chain", [found["speed"]], None, "MB/cpu-s", f"a sample of {found['size']:.1f} MB")
+    for stage, seconds in found["seconds"].items():
+        figure(f"  of it {stage}", [100 * seconds / sum(found["seconds"].values())], None, "%", f"{seconds:.2f} s")
+    figure("  memory", [found["memory"]], None, "MB")
+
+
+def _print_ratios(speeds: list[float], goal: float, theirs: list[dict[str, Any]]) -> None:
+    """Round by round to DataTrove's chain with all stages, and without those of BESIDE."""
+    pairs = list(zip(speeds, theirs, strict=False))
+    figure("  ratio", [ours / found["speed"] for ours, found in pairs], goal, "x", "datatrove 0.10.1, the same steps")
+    shorter = [ours / (found["size"] / _seconds(found)) for ours, found in pairs]
+    figure("  ratio of the shorter", shorter, None, "x", f"without its {', '.join(BESIDE)}")
+
+
+def _seconds(found: dict[str, Any]) -> float:
+    """Of DataTrove's chain without the stages of BESIDE."""
+    return sum(seconds for stage, seconds in found["seconds"].items() if stage not in BESIDE)
 
 
 def _run(root: Path, tokenizer: str, workers: int) -> dict[str, Any]:
+    """One build from nothing: the digests of sources are forgotten too. What stood is put aside, since for five minutes
+    after files were removed ext4 takes longer over each new one (it passes over their inodes)."""
+    aside = Path(tempfile.mkdtemp(dir=root.parent))
     for project in (root, root.parent / "warm"):
         choose(project, tokenizer)
-        shutil.rmtree(project / "data", ignore_errors=True)
+        for name in ("data", ".gristmill"):
+            if (project / name).exists():
+                (project / name).rename(aside / f"{project.name}-{name}")
     command = [sys.executable, "-m", "benchmarks.chain", str(root), str(workers)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:

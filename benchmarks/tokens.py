@@ -1,8 +1,9 @@
 """The tokenize step beside the bare libraries that its ids are those of: `python -m benchmarks tokens`.
 
 Texts are those of samples/ and of Python's own library, or the .txt, .md and .py files below the folder that
-GRISTMILL_TEXTS names; no document is used twice. CPU seconds of all threads, both in one run, alternating. The step is
-the folder's own function, with verdicts and cuts read, rows keyed, ids checked and files written and digested.
+GRISTMILL_TEXTS names, for two processes those of the libraries beside it too; no document is used twice. CPU seconds of
+all threads, both in one run, alternating. The step is the folder's own function, with verdicts and cuts read, rows
+keyed, ids checked and files written and digested.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ from tasks.tokenizer_training import Recipe, Seen, trained
 
 ROOT = Path(__file__).parent.parent
 TIMES, PAIRS, MEGABYTES, BARE_MEGABYTES, DOCUMENT, VOCABULARY = 3, 7, 32, 2, 6000, 32_000
+PAIRED_MEGABYTES = 200
+"""For two processes: 32 MB take a third of a second, and what a process learns anew is a fifth of that; builds are of
+gigabytes."""
 SUFFIXES = (".txt", ".md", ".py", ".rst")
 JSON_OPTIONS = {"roles": {"eos": "<|end|>"}}
 
@@ -70,13 +74,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         _sentencepiece(texts, Path(folder))
         _tokenizer_json(texts, Path(folder))
-        _two_cores(texts, Path(folder))
+        _two_cores(_texts(PAIRED_MEGABYTES, Path(sysconfig.get_path("purelib"))), Path(folder))
 
 
-def _texts(megabytes: float) -> list[str]:
-    """Documents of about DOCUMENT characters, none twice, every seventh, so that kinds of text are mixed."""
+def _texts(megabytes: float, *more: Path) -> list[str]:
+    """Documents of about DOCUMENT characters, none twice, every seventh, so that kinds of text are mixed. more: folders
+    beside those that are there always."""
     named = os.environ.get("GRISTMILL_TEXTS")
-    folders = [Path(named)] if named else [ROOT / "samples", Path(sysconfig.get_path("stdlib"))]
+    folders = [Path(named)] if named else [ROOT / "samples", Path(sysconfig.get_path("stdlib")), *more]
     paths = [path for folder in folders for path in sorted(folder.rglob("*")) if path.suffix in SUFFIXES]
     order = sorted(range(len(paths)), key=lambda at: (at % 7, at))
     documents: dict[str, None] = {}

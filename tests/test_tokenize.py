@@ -315,6 +315,23 @@ def test_a_lossy_tokenizer_is_found_out():
         encoding.encode(["aBig"], Lossy(1000))
 
 
+def test_of_a_long_text_the_beginning_is_held_against_it():
+    long = "a" * encoding.IDS_CHECKED
+    with pytest.raises(TokenizerError, match="lossy: 'Baaa"):
+        encoding.encode(["aaB" + long], Lossy(1000))
+    with pytest.raises(TokenizerError, match="lossy"):
+        encoding.encode([long + "a"], type("Silent", (Letters,), {"decode": lambda self, ids: ""})(1000))
+    encoding.encode([long + "B"], Lossy(1000))
+
+
+@pytest.mark.parametrize("before", range(3))
+def test_a_long_text_may_be_cut_within_a_character_where_it_is_checked(small, before):
+    text = "a" * before + "\U0001f33e" * encoding.IDS_CHECKED  # four ids each: bytes that the small model never joined
+    ids, lengths = encoding.encode([text], small[0])
+    assert lengths.tolist() == [len(ids)] and len(ids) > 4 * encoding.IDS_CHECKED
+    assert small[0].decode(ids[:-1]) == text
+
+
 def test_text_that_becomes_a_control_token_is_found_out():
     with pytest.raises(TokenizerError, match="turned text into its eos_id 2"):
         encoding.encode(["a$b"], Careless(1000))
