@@ -35,8 +35,8 @@ def at_work() -> Iterator[None]:
     """Within it the collector looks at what is new alone, and freed memory is kept for the next part.
 
     Entering once more hides what has come to stand since. At the last leaving the collector sees all again and what
-    is free goes back to the system, so that a process that builds many times keeps nothing. For one thread or many.
-    Elsewhere than on glibc only the collector is told.
+    is free goes back to the system; the C library's settings and Arrow's pool stay. For one thread or many. Elsewhere
+    than on glibc only the collector is told.
     """
     stay_at_work()
     try:

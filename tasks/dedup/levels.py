@@ -47,7 +47,7 @@ def find_duplicates(
 ) -> Callable[[int], Found]:
     """What was found, place by place of `documents`."""
     own = [at for at, place in enumerate(documents.places) if not place.release]
-    total = sum(reads.table("dedup/spans", ["level"], unit=documents.places[at].unit).num_rows for at in own)
+    total = sum(reads.table("dedup/spans", [], unit=documents.places[at].unit).num_rows for at in own)
     partitions, twice = 1 + total // SPANS_AT_ONCE, Recurring(total)
     for at in own:
         table = reads.table("dedup/spans", ["row", "level", "hash"], unit=documents.places[at].unit)

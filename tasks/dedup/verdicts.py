@@ -33,6 +33,7 @@ SCHEMA = DEDUP_VERDICTS
 SCHEMAS = {"verdicts": DEDUP_VERDICTS, "pairs": PAIRS, "cuts": CUTS}
 RULES = ("exact", "near")
 SAID = (KEEP, DROP, GONE)
+"""Verdicts by number: of a document that was compared, whether it was removed."""
 NEVER_CUT = ("chat", "code")
 
 

@@ -178,6 +178,15 @@ def _fill(hashes_G: Array, filter_B: Array, keys_T: Array, numbers_T: Array) -> 
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _number(state: np.uint64, length: int, filter_B: Array, keys_T: Array, numbers_T: Array) -> int:
+    """The number of the n-gram with this polynomial, -1 where it is not looked for: mostly the filter says so."""
+    place, bits = _bits(state ^ (np.uint64(length) * _LENGTH), filter_B)
+    if filter_B[place] & bits != bits:
+        return -1
+    return int(numbers_T[_slot(_finish(state, length), keys_T, numbers_T)])
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _put(hits_4H: Array, count: int, text: int, word: int, number: int, length: int) -> Array:
     if count == hits_4H.shape[1]:
         hits_4H = np.concatenate((hits_4H, np.empty_like(hits_4H)), axis=1)
@@ -197,27 +206,20 @@ def _find(
     hits_4H: Array,
 ) -> Array:
     """Windows that begin, by their first two words or the only one, as one that is looked for."""
-    begun = min(2, length)
-    count, base, marks = (
-        0,
-        _BASE if begun == 2 else np.uint64(0),
-        (np.uint64(begun) * _LENGTH, np.uint64(length) * _LENGTH),
-    )
+    begun, count = min(2, length), 0
+    base, mark = _BASE if begun == 2 else np.uint64(0), np.uint64(begun) * _LENGTH
     for text in range(len(offsets_D1) - 1):
         begin, stop = offsets_D1[text], offsets_D1[text + 1]
         firsts, seconds = hashes_W[begin : max(begin, stop - length + 1)], hashes_W[begin + begun - 1 : stop]
         for word in range(len(firsts)):
             state = firsts[word] * base + seconds[word]
-            place, bits = _bits(state ^ marks[0], begins_B)
+            place, bits = _bits(state ^ mark, begins_B)
             if begins_B[place] & bits != bits:
                 continue
-            state = _state(hashes_W, begin + word, length)
-            place, bits = _bits(state ^ marks[1], filter_B)
-            if filter_B[place] & bits == bits:
-                number = numbers_T[_slot(_finish(state, length), keys_T, numbers_T)]
-                if number >= 0:
-                    hits_4H = _put(hits_4H, count, text, word, number, length)
-                    count += 1
+            number = _number(_state(hashes_W, begin + word, length), length, filter_B, keys_T, numbers_T)
+            if number >= 0:
+                hits_4H = _put(hits_4H, count, text, word, number, length)
+                count += 1
     return hits_4H[:, :count]
 
 
@@ -245,21 +247,17 @@ def _find_sampled(
     hits_4H: Array,
 ) -> Array:
     run, count = length - stride + 1, 0
-    marks = np.uint64(run) * _LENGTH, np.uint64(length) * _LENGTH
+    mark = np.uint64(run) * _LENGTH
     for text in range(len(offsets_D1) - 1):
         begin, words = offsets_D1[text], offsets_D1[text + 1] - offsets_D1[text]
         states = _runs(hashes_W[begin : begin + words], run, stride)
-        for number in range(len(states)):
-            at, bits = _bits(states[number] ^ marks[0], samples_B)
+        for sample in range(len(states)):
+            at, bits = _bits(states[sample] ^ mark, samples_B)
             if samples_B[at] & bits != bits:
                 continue
-            place = number * stride
+            place = sample * stride
             for first in range(max(0, place - stride + 1), min(place, words - length) + 1):
-                state = _state(hashes_W, begin + first, length)
-                at, bits = _bits(state ^ marks[1], filter_B)
-                if filter_B[at] & bits != bits:
-                    continue
-                number = numbers_T[_slot(_finish(state, length), keys_T, numbers_T)]
+                number = _number(_state(hashes_W, begin + first, length), length, filter_B, keys_T, numbers_T)
                 if number >= 0:
                     hits_4H = _put(hits_4H, count, text, first, number, length)
                     count += 1
