@@ -315,21 +315,33 @@ def test_a_lossy_tokenizer_is_found_out():
         encoding.encode(["aBig"], Lossy(1000))
 
 
-def test_of_a_long_text_the_beginning_is_held_against_it():
-    long = "a" * encoding.IDS_CHECKED
-    with pytest.raises(TokenizerError, match="lossy: 'Baaa"):
-        encoding.encode(["aaB" + long], Lossy(1000))
+@pytest.mark.parametrize(("rows", "whole"), [(3, {0, 1, 2}), (8, {*range(8)}), (40, {0, 5, 10, 15, 20, 25, 30, 35})])
+def test_rows_are_held_against_their_text_some_whole_and_of_more_the_beginning(rows, whole):
+    long, others = "a" * encoding.IDS_BEGUN, ["b"] * rows
+    for row in range(rows):
+        begins, ends = others.copy(), others.copy()
+        begins[row], ends[row] = "aaB" + long, long + "B"
+        with pytest.raises(TokenizerError, match="lossy: 'Baaa"):
+            encoding.encode(begins, Lossy(1000))
+        if row in whole:
+            with pytest.raises(TokenizerError, match=f"lossy: 'B' at character {encoding.IDS_BEGUN} came back as 'b'"):
+                encoding.encode(ends, Lossy(1000))
+        else:
+            encoding.encode(ends, Lossy(1000))
+
+
+def test_a_tokenizer_that_gives_nothing_back_is_found_out_where_a_text_is_begun():
+    silent = type("Silent", (Letters,), {"decode": lambda self, ids: "" if len(ids) > 1 else "b"})(1000)
     with pytest.raises(TokenizerError, match="lossy"):
-        encoding.encode([long + "a"], type("Silent", (Letters,), {"decode": lambda self, ids: ""})(1000))
-    encoding.encode([long + "B"], Lossy(1000))
+        encoding.encode(["b", "a" * encoding.IDS_BEGUN + "a", *["b"] * 30], silent)
 
 
 @pytest.mark.parametrize("before", range(3))
-def test_a_long_text_may_be_cut_within_a_character_where_it_is_checked(small, before):
-    text = "a" * before + "\U0001f33e" * encoding.IDS_CHECKED  # four ids each: bytes that the small model never joined
-    ids, lengths = encoding.encode([text], small[0])
-    assert lengths.tolist() == [len(ids)] and len(ids) > 4 * encoding.IDS_CHECKED
-    assert small[0].decode(ids[:-1]) == text
+def test_a_text_that_is_begun_may_be_cut_within_a_character(small, before):
+    text = "a" * before + "\U0001f33e" * encoding.IDS_BEGUN  # four ids each: bytes that the small model never joined
+    ids, lengths = encoding.encode(["corn", text, *["corn"] * 30], small[0])
+    assert lengths[1] > 4 * encoding.IDS_BEGUN
+    assert small[0].decode(ids[lengths[0] : lengths[0] + lengths[1] - 1]) == text
 
 
 def test_text_that_becomes_a_control_token_is_found_out():

@@ -21,9 +21,9 @@ from tasks.texts import as_texts
 from tasks.tokenize.chats import Span, encode_chats
 from tasks.tokenize.documents import Documents
 
-ROWS_CHECKED, IDS_CHECKED = 32, 4096
-"""Rows of each part, evenly spaced among those encoded, of which so many ids at most are decoded again: many documents
-rather than all of a few books. Judges, shapes no byte."""
+ROWS_WHOLE, ROWS_BEGUN, IDS_BEGUN = 8, 32, 4096
+"""Rows of each part, evenly spaced among those encoded, that are decoded again: so many whole, and so many ids at most
+of more, since a few books are as long as all else. Judges, shapes no byte."""
 
 Ids = np.ndarray[Any, np.dtype[Any]]
 
@@ -107,20 +107,26 @@ def encode(texts: Sequence[str], tokenizer: Tokenizer, bos_each: bool = False) -
     bos, each = (tokenizer.bos_id, 2) if bos_each else (-1, 1)
     lengths, end = np.empty(len(texts), np.int64), 0
     out = np.empty(int(texts.sizes.sum()) // 3 + each * len(texts) + 64, token_dtype(tokenizer.vocab_size))
-    checked = range(0, len(texts), max(1, len(texts) // ROWS_CHECKED))
+    checked = _checked(len(texts))
     for first, last in _batches(texts.sizes):
         flat, sizes = tokenizer.encode_batch(texts[first:last])
         _check_ids(flat, tokenizer)
         stops = np.cumsum(sizes)
-        for at in range(first + -first % checked.step, last, checked.step):
+        for at in [row for row in checked if first <= row < last]:
             stop = stops[at - first]
-            _check_round_trip(texts[at], flat[stop - sizes[at - first] : stop], tokenizer)
+            _check_round_trip(texts[at], flat[stop - sizes[at - first] : stop], checked[at], tokenizer)
         begin, end = end, end + len(flat) + each * len(sizes)
         if end > len(out):
             out = np.concatenate([out[:begin], np.empty(end - begin + end // 2, out.dtype)])
         put_closed(flat.astype(np.int32, copy=False), sizes, bos, tokenizer.eos_id, out[begin:end])
         lengths[first:last] = sizes + each
     return out[:end], lengths
+
+
+def _checked(count: int) -> dict[int, int | None]:
+    """row -> how many of its ids are decoded again, None for all; of `count` rows."""
+    begun = dict.fromkeys(range(0, count, max(1, count // ROWS_BEGUN)), IDS_BEGUN)
+    return {**begun, **dict.fromkeys(range(0, count, max(1, count // ROWS_WHOLE)))}
 
 
 def _batches(sizes: Ids) -> Iterator[tuple[int, int]]:
@@ -193,12 +199,12 @@ def _check_ids(ids: Ids, tokenizer: Tokenizer) -> None:
             )
 
 
-def _check_round_trip(text: str, ids: Ids, tokenizer: Tokenizer) -> None:
+def _check_round_trip(text: str, ids: Ids, most: int | None, tokenizer: Tokenizer) -> None:
     """Loss that nobody counts is an error; unknown ids are counted, and judged by the suite.
 
-    Where ids are left out, the last character may be half there, and is not looked at.
+    most: ids that are looked at. Where some are left out the last character may be half there, and is not looked at.
     """
-    whole, ids = len(ids) <= IDS_CHECKED, ids[:IDS_CHECKED]
+    whole, ids = most is None or len(ids) <= most, ids[:most]
     if np.any(ids == tokenizer.unk_id):
         return
     back = tokenizer.decode(ids)
